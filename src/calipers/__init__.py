@@ -1,0 +1,55 @@
+"""Measure how far a model's uncertainty can be trusted, find where it breaks, and repair it.
+
+Rooms and functions are loaded on first use: ``import calipers`` alone imports neither numpy nor any
+of them. To publish a name, add one line to a table here, the same name to the imports for type
+checkers below it, and to the list in ``tests/unit/test_package.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from calipers.version import __version__
+
+# Modules a user may reach as ``calipers.<name>``.
+_ROOMS = (
+    "arrays",
+    "conformal",
+    "datasets",
+    "exceptions",
+    "inference",
+    "inputs",
+    "metrics",
+    "results",
+)
+# Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
+_NAMES: dict[str, str] = {}
+
+if TYPE_CHECKING:
+    from calipers import arrays as arrays
+    from calipers import conformal as conformal
+    from calipers import datasets as datasets
+    from calipers import exceptions as exceptions
+    from calipers import inference as inference
+    from calipers import inputs as inputs
+    from calipers import metrics as metrics
+    from calipers import results as results
+
+__all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold strings
+
+
+def __getattr__(name: str) -> Any:
+    # PEP 562: called only for names that are not there yet; what it finds is stored for the next time.
+    if name in _ROOMS:
+        value: Any = importlib.import_module(f"calipers.{name}")
+    elif name in _NAMES:
+        value = getattr(importlib.import_module(f"calipers.{_NAMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'calipers' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,36 @@
+"""The only room that knows array and dataframe libraries differ.
+
+Array libraries are recognised by the array itself (never by importing them): numpy, torch, CuPy and
+JAX arrays stay where they are; lists, pandas, polars and arrow columns become numpy at the door.
+"""
+
+from calipers.arrays.frames import build_frame, frame_columns, is_frame
+from calipers.arrays.namespace import (
+    Array,
+    as_array,
+    as_numpy,
+    floating,
+    is_array,
+    namespace,
+    on_device_of,
+)
+from calipers.arrays.optional import import_optional, is_installed
+from calipers.arrays.random import RandomState, generator, spawn
+
+__all__ = [
+    "Array",
+    "RandomState",
+    "as_array",
+    "as_numpy",
+    "build_frame",
+    "floating",
+    "frame_columns",
+    "generator",
+    "import_optional",
+    "is_array",
+    "is_frame",
+    "is_installed",
+    "namespace",
+    "on_device_of",
+    "spawn",
+]

@@ -1,0 +1,35 @@
+"""Dataframes in and out, through narwhals: pandas, polars, pyarrow, modin and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+from narwhals.dependencies import is_into_dataframe
+
+from calipers.arrays.optional import import_optional
+from calipers.exceptions import InputError
+
+
+def is_frame(value: object) -> bool:
+    """Whether the value is an eager dataframe of any library narwhals knows."""
+    return bool(is_into_dataframe(value))
+
+
+def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:
+    """The columns of a dataframe by name, in order; names become strings and must not repeat."""
+    wrapped = nw.from_native(frame, eager_only=True)
+    names = [str(name) for name in wrapped.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"column names must differ, {twice[0]!r} appears more than once.")
+    return dict(zip(names, wrapped.iter_columns(), strict=True))
+
+
+def build_frame(columns: Mapping[str, Sequence[Any]], *, backend: str = "polars") -> Any:
+    """A dataframe of the named library ("polars" or "pandas") from equally long columns."""
+    if backend not in {"polars", "pandas"}:
+        raise InputError(f'backend must be "polars" or "pandas", got {backend!r}.')
+    library = import_optional(backend, purpose=f"to_frame(backend={backend!r})", install=backend)
+    return library.DataFrame({name: list(values) for name, values in columns.items()})

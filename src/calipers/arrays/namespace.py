@@ -1,0 +1,90 @@
+"""Which array library, which device: both are read off the array."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import array_api_compat
+import numpy as np
+from narwhals.dependencies import is_into_series
+
+from calipers.exceptions import InputTypeError
+
+# Any array of any library; the array API standard has no common base class to name.
+Array: TypeAlias = Any
+
+
+def is_array(value: object) -> bool:
+    """Whether the value is an array of a library we compute in (numpy, torch, CuPy, JAX, strict)."""
+    return not isinstance(value, np.generic) and array_api_compat.is_array_api_obj(value)
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array-API namespace shared by the arrays; scalars and None are passed over."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def as_array(values: object, *, name: str) -> Array:
+    """An array: arrays stay as they are and where they are, everything else becomes numpy.
+
+    Lists, tuples, ranges, numpy scalars, and the columns of pandas, polars and arrow are converted.
+    A masked or sparse array is refused, because what it leaves out would be read as a value.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} is a masked array; fill it or drop the masked rows first, "
+            "for instance with .compressed()."
+        )
+    if is_array(values):
+        return values
+    if is_into_series(values):
+        return _column_to_numpy(values)
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputTypeError(f"{name} is a sparse matrix; pass {name}.toarray() instead.")
+    if values is None or isinstance(values, (str, bytes, dict, set, frozenset)):
+        raise InputTypeError(f"{name} must be an array or a list, got {type(values).__name__}.")
+    return _plain_to_numpy(values, name)
+
+
+def _column_to_numpy(column: Any) -> np.ndarray:
+    import narwhals as nw
+
+    return np.asarray(nw.from_native(column, series_only=True).to_numpy())
+
+
+def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
+    if hasattr(values, "__dataframe__") or type(values).__module__.split(".")[0] in {"pandas", "polars"}:
+        return np.asarray(values.to_numpy())
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputTypeError(
+            f"{name} must be rectangular: its rows have different lengths ({error})."
+        ) from None
+
+
+def as_numpy(values: object, *, name: str = "array") -> np.ndarray:
+    """The values as a numpy array on the host, copied off a device when they live on one."""
+    array = as_array(values, name=name)
+    if isinstance(array, np.ndarray):
+        return array
+    if array_api_compat.is_torch_array(array):
+        return np.asarray(array.detach().cpu().numpy())
+    if array_api_compat.is_cupy_array(array):
+        return np.asarray(array.get())
+    return np.asarray(array)
+
+
+def floating(array: Array) -> Array:
+    """The array in a floating dtype: floats keep theirs, integers and booleans become float64.
+
+    Integer division gives float32 in torch and JAX; casting first keeps every library in agreement.
+    """
+    xp = namespace(array)
+    return array if xp.isdtype(array.dtype, "real floating") else xp.astype(array, xp.float64)
+
+
+def on_device_of(values: np.ndarray, like: Array) -> Array:
+    """Numpy values moved to the library and device of ``like``."""
+    xp = namespace(like)
+    return xp.asarray(values, device=array_api_compat.device(like))

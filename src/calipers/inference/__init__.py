@@ -1,0 +1,50 @@
+"""From contributions to uncertainty: intervals, exact laws, null laws, resampling, many tests.
+
+Everything here takes plain numpy arrays that `calipers.inputs` has checked, and checks its own options.
+"""
+
+from calipers.inference.bootstrap import (
+    BootstrapResult,
+    PoissonSums,
+    bca_bootstrap,
+    bca_interval,
+    poisson_sums,
+)
+from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.means import Moments, mean_estimate, paired_difference
+from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
+from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
+from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
+from calipers.inference.permutation import PermutationResult, permutation_test
+from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
+
+__all__ = [
+    "NO_EXACT_LAW",
+    "BootstrapResult",
+    "CalibrationLaw",
+    "CoverageLaw",
+    "ExactLaw",
+    "Interval",
+    "Moments",
+    "MonteCarloP",
+    "NullLaw",
+    "PermutationResult",
+    "PoissonSums",
+    "SimulatedLaw",
+    "bca_bootstrap",
+    "bca_interval",
+    "benjamini_hochberg",
+    "binomial_p_value",
+    "bonferroni",
+    "clopper_pearson",
+    "holm",
+    "mean_estimate",
+    "monte_carlo_p",
+    "paired_difference",
+    "permutation_test",
+    "poisson_sums",
+    "repetitions",
+    "sidak",
+    "sidak_confidence",
+    "wilson",
+]

@@ -1,0 +1,229 @@
+"""Means of contributions, with standard error, interval and test.
+
+Weights mean repetition: a whole weight gives exactly what the repeated rows give, so n is the total
+weight and the spread is divided by total weight minus one. Weights that express importance rather
+than repetition should be scaled to a total of their effective size before they come here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from calipers.exceptions import InputError
+from calipers.inference.options import check_alternative
+from calipers.inference.proportions import combine_tails
+from calipers.inputs import check_confidence
+from calipers.results import Estimate
+
+METHODS = ("t", "normal")
+_NULL_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Total weight, mean and summed squares of deviations: what a mean needs, mergeable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import Moments
+    >>> Moments.of(np.array([1.0, 2.0])).merge(Moments.of(np.array([6.0])))
+    Moments(n=3.0, mean=3.0, squares=14.0)
+    """
+
+    n: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, contributions: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+        """The moments of one block of rows; rows of weight 0 are not there."""
+        x = np.asarray(contributions, dtype=float)
+        if weights is None:
+            weights = np.ones(x.shape)
+        kept = np.asarray(weights) > 0
+        x, w = x[kept], np.asarray(weights, dtype=float)[kept]
+        n = float(np.sum(w))
+        if n == 0:
+            return cls()
+        if np.all(x == x[0]):  # without the rounding of a sum, so that no spread reads exactly 0
+            return cls(n, float(x[0]), 0.0)
+        with np.errstate(invalid="ignore"):  # inf - inf is NaN, and reported as such
+            mean = float(np.sum(w * x)) / n
+            deviations = x - mean
+            # The mean is rounded; the second sum takes its error out again.
+            shift = float(np.sum(w * deviations)) / n
+            squares = float(np.sum(w * deviations * deviations)) - n * shift * shift
+            if np.isfinite(mean):
+                mean += shift
+        return cls(n, mean, squares if np.isnan(squares) else max(squares, 0.0))
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both blocks together, in any order."""
+        n = self.n + other.n
+        if not (self.n and other.n):
+            return self if self.n else other
+        gap = other.mean - self.mean
+        mean = self.mean + gap * other.n / n
+        return Moments(n, mean, self.squares + other.squares + gap * gap * self.n * other.n / n)
+
+    @property
+    def variance(self) -> float:
+        """Unbiased variance of one row; NaN below a total weight above 1."""
+        return self.squares / (self.n - 1) if self.n > 1 else float("nan")
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of the mean; NaN below a total weight above 1."""
+        return float(np.sqrt(self.variance / self.n)) if self.n > 1 else float("nan")
+
+
+def mean_estimate(
+    contributions: np.ndarray | Moments,
+    *,
+    name: str,
+    weights: np.ndarray | None = None,
+    confidence: float = 0.95,
+    method: str = "t",
+    alternative: str = "two-sided",
+    null: float | None = None,
+) -> Estimate:
+    """The mean of one contribution per row, with its error bar.
+
+    Parameters
+    ----------
+    contributions : array (n,) or Moments
+        One number per row, or the merged moments of many blocks.
+    name : str
+        Name of the estimate.
+    weights : array (n,) or None
+        Repetitions of the rows.
+    confidence : float
+        Level of the interval.
+    method : {"t", "normal"}
+        Quantiles of Student's t with total weight minus one degrees of freedom, or of the normal.
+    alternative : {"two-sided", "greater", "less"}
+        Of the test; the interval always has two ends.
+    null : float or None
+        The mean under the null. Without one there is no p-value and no null band.
+
+    Returns
+    -------
+    Estimate
+        Without interval, and with the reason, for fewer than two rows, a value that is not finite, or
+        contributions that are all equal (their spread, 0, says nothing about the mean's error).
+
+    Notes
+    -----
+    Standard error ``sqrt(sum w (x - mean)^2 / ((W - 1) W))`` with W the total weight. The interval is
+    exact for normal contributions and asymptotic otherwise: for shares use `clopper_pearson`. Rows are
+    assumed independent. The null band is the one of the estimated spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import mean_estimate
+    >>> print(mean_estimate(np.array([1.0, 2.0, 3.0, 6.0]), name="loss"))
+    loss 3.0 [-0.4, 6.4] at 95 %
+    """
+    check_confidence(confidence)
+    check_alternative(alternative)
+    if method not in METHODS:
+        raise InputError(f'method must be "t" or "normal", got {method!r}.')
+    moments = contributions if isinstance(contributions, Moments) else Moments.of(contributions, weights)
+    if reason := _missing(moments):
+        value = moments.mean if moments.n > 0 else float("nan")
+        error = 0.0 if moments.n > 1 and moments.squares == 0 else None
+        return Estimate(name=name, value=value, std_error=error, n=moments.n, method="mean", reason=reason)
+    freedom = moments.n - 1 if method == "t" else np.inf
+    half = -_quantile((1 - confidence) / 2, freedom) * moments.std_error
+    return Estimate(
+        name=name,
+        value=moments.mean,
+        std_error=moments.std_error,
+        low=moments.mean - half,
+        high=moments.mean + half,
+        confidence=confidence,
+        n=moments.n,
+        method=f"mean, {'Student t' if method == 't' else 'normal'} interval",
+        **_test(moments, freedom, alternative, null),
+    )
+
+
+def paired_difference(
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    name: str,
+    weights: np.ndarray | None = None,
+    confidence: float = 0.95,
+    method: str = "t",
+    alternative: str = "two-sided",
+) -> Estimate:
+    """The mean of ``first - second`` over the same rows, tested against 0.
+
+    Pairing takes out what both share; on the same rows it is far more precise than the difference of
+    two separate means. Parameters and notes as in `mean_estimate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import paired_difference
+    >>> e = paired_difference(np.array([3.0, 5.0, 9.0]), np.array([1.0, 4.0, 6.0]), name="gain")
+    >>> e.value, round(e.p_value, 4)
+    (2.0, 0.0742)
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first.shape != second.shape:
+        raise InputError(
+            f"first and second must have the same length, got first: {len(first)}, second: {len(second)}."
+        )
+    with np.errstate(invalid="ignore"):
+        difference = first - second
+    return mean_estimate(
+        difference,
+        name=name,
+        weights=weights,
+        confidence=confidence,
+        method=method,
+        alternative=alternative,
+        null=0.0,
+    )
+
+
+def _missing(moments: Moments) -> str:
+    if moments.n == 0:
+        return "there are no rows"
+    if not (np.isfinite(moments.mean) and np.isfinite(moments.squares)):
+        return "a contribution is not finite, so the mean has no error bar"
+    if moments.n <= 1:
+        return "one row has no spread, so the mean has no error bar"
+    if moments.squares == 0:
+        return "all contributions are equal, so their spread says nothing about the error of the mean"
+    return ""
+
+
+def _quantile(level: float, freedom: float) -> float:
+    return float(special.ndtri(level) if np.isinf(freedom) else special.stdtrit(freedom, level))
+
+
+def _test(moments: Moments, freedom: float, alternative: str, null: float | None) -> dict[str, Any]:
+    if null is None:
+        return {}
+    ratio = (moments.mean - null) / moments.std_error
+    sides = np.array([ratio, -ratio])
+    tails = special.ndtr(sides) if np.isinf(freedom) else special.stdtr(freedom, sides)
+    p_value = float(combine_tails(tails[0], tails[1], alternative))
+    tail = (1 - _NULL_LEVEL) / (2 if alternative == "two-sided" else 1)
+    half = -_quantile(tail, freedom) * moments.std_error
+    return {
+        "p_value": p_value,
+        "alternative": alternative,
+        "null_low": None if alternative == "greater" else null - half,
+        "null_high": None if alternative == "less" else null + half,
+        "null_level": _NULL_LEVEL,
+    }

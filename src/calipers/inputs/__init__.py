@@ -1,0 +1,61 @@
+"""Reading and checking what was predicted and what happened, once, at the door.
+
+Each check takes the argument's name, so that the message can say it, and returns the canonical form
+the kernels work on. Arrays of torch, CuPy or JAX stay on their device.
+"""
+
+from calipers.inputs.features import Features, check_features
+from calipers.inputs.labels import check_classes, encode_labels
+from calipers.inputs.levels import (
+    check_alpha,
+    check_alphas,
+    check_confidence,
+    check_fraction,
+    check_row_alpha,
+    exact_level,
+)
+from calipers.inputs.predictions import (
+    check_binary,
+    check_covered,
+    check_intervals,
+    check_p_values,
+    check_positive_probabilities,
+    check_prediction,
+    check_probabilities,
+    check_sets,
+)
+from calipers.inputs.rows import (
+    check_count,
+    check_groups,
+    check_same_length,
+    check_vector,
+    check_weights,
+    require_finite,
+)
+
+__all__ = [
+    "Features",
+    "check_alpha",
+    "check_alphas",
+    "check_binary",
+    "check_classes",
+    "check_confidence",
+    "check_count",
+    "check_covered",
+    "check_features",
+    "check_fraction",
+    "check_groups",
+    "check_intervals",
+    "check_p_values",
+    "check_positive_probabilities",
+    "check_prediction",
+    "check_probabilities",
+    "check_row_alpha",
+    "check_same_length",
+    "check_sets",
+    "check_vector",
+    "check_weights",
+    "encode_labels",
+    "exact_level",
+    "require_finite",
+]

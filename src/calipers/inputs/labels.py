@@ -1,0 +1,142 @@
+"""Labels: which column of (n, K) belongs to which class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
+from calipers.exceptions import InputError
+from calipers.inputs.rows import missing_mask
+
+
+def encode_labels(y_true: Any, n_classes: int, *, classes: Any = None, name: str = "y_true") -> Array:
+    """The column index of every row's label.
+
+    ``classes=None`` means: the sorted labels of ``y_true`` if their number is ``n_classes``, else the
+    integers 0..K-1 if ``y_true`` holds only those, else an error.
+
+    Examples
+    --------
+    >>> from calipers.inputs import encode_labels
+    >>> encode_labels(["cat", "dog", "cat"], 2)
+    array([0, 1, 0])
+    >>> encode_labels([3, 0], 5)
+    array([3, 0])
+    """
+    labels = as_array(y_true, name=name)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"{name} must have one dimension, got shape {tuple(labels.shape)}.")
+    if isinstance(labels, np.ndarray):
+        return _encode_host(labels, n_classes, classes, name)
+    return _encode_device(labels, n_classes, classes, name)
+
+
+def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) -> np.ndarray:
+    missing = missing_mask(labels)
+    if missing.any():
+        raise InputError(
+            f"{name} has {int(missing.sum())} missing of {labels.size} labels "
+            f"(first at row {int(np.argmax(missing))})."
+        )
+    if classes is None and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
+        # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed.
+        return labels.astype(np.int64)
+    known = check_classes(classes, labels, n_classes, name=name)
+    if known is None:
+        return labels.astype(np.int64)
+    return _match(labels, known, name)
+
+
+def _are_indices(labels: np.ndarray, n_classes: int) -> bool:
+    return bool(labels.size) and int(labels.min()) >= 0 and int(labels.max()) < n_classes
+
+
+def check_classes(
+    classes: Any, labels: np.ndarray, n_classes: int, *, name: str = "y_true"
+) -> np.ndarray | None:
+    """The class of every column, or None when the labels are column indices already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import check_classes
+    >>> check_classes(None, np.array(["no", "yes"]), 2)
+    array(['no', 'yes'], dtype='<U3')
+    """
+    if classes is not None:
+        given = as_numpy(classes, name="classes")
+        if given.shape != (n_classes,):
+            raise InputError(
+                f"classes must name the {n_classes} columns, got shape {given.shape}. "
+                "Give one label per column, in column order."
+            )
+        if len(set(given.tolist())) != n_classes:
+            raise InputError("classes must differ from each other, got a repeated label.")
+        return given
+    distinct = np.unique(labels) if labels.dtype.kind != "O" else _sorted_objects(labels)
+    if len(distinct) == n_classes:
+        return distinct
+    if labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
+        return None
+    if labels.dtype.kind == "f" and (labels == np.floor(labels)).all() and _are_indices(labels, n_classes):
+        return None
+    shown = ", ".join(repr(v) for v in distinct[:5].tolist()) + (", ..." if len(distinct) > 5 else "")
+    raise InputError(
+        f"{name} has {len(distinct)} distinct labels ({shown}) but there are {n_classes} columns. "
+        "Pass classes=[...] with the label of every column, in column order."
+    )
+
+
+def _sorted_objects(labels: np.ndarray) -> np.ndarray:
+    distinct = sorted(set(labels.tolist()), key=lambda v: (type(v).__name__, v))
+    return np.asarray(distinct, dtype=None if len({type(v) for v in distinct}) == 1 else object)
+
+
+def _match(labels: np.ndarray, known: np.ndarray, name: str) -> np.ndarray:
+    if labels.dtype.kind == "O" or known.dtype.kind == "O":
+        return _match_objects(labels, known, name)
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known, labels, sorter=order), len(known) - 1)
+    codes = order[at]
+    unknown = known[codes] != labels
+    if unknown.any():
+        raise _unknown_label(labels[int(np.argmax(unknown))], int(np.argmax(unknown)), name)
+    return codes
+
+
+def _match_objects(labels: np.ndarray, known: np.ndarray, name: str) -> np.ndarray:
+    position = {label: i for i, label in enumerate(known.tolist())}
+    codes = np.array([position.get(v, -1) for v in labels.tolist()], dtype=np.int64)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise _unknown_label(labels[row], row, name)
+    return codes
+
+
+def _unknown_label(label: object, row: int, name: str) -> InputError:
+    shown = label.item() if isinstance(label, np.generic) else label
+    return InputError(
+        f"{name} holds {shown!r} at row {row}, which is not in classes. "
+        "Give every label a column, or leave out the rows that have none."
+    )
+
+
+def _encode_device(labels: Array, n_classes: int, classes: Any, name: str) -> Array:
+    """Integer labels on their device: the same rule, without a copy of the rows to the host."""
+    xp = namespace(labels)
+    if not xp.isdtype(labels.dtype, ("integral", "bool")):
+        return on_device_of(_encode_host(as_numpy(labels), n_classes, classes, name), labels)
+    labels = xp.astype(labels, xp.int64)
+    distinct = as_numpy(xp.unique_values(labels))
+    known = check_classes(classes, np.sort(distinct), n_classes, name=name)
+    if known is None:
+        return labels
+    if not set(distinct.tolist()) <= set(known.tolist()):
+        _match(as_numpy(labels), known, name)  # raises, naming the row
+    codes = _match(np.sort(distinct), known, name)
+    positions = xp.searchsorted(on_device_of(np.sort(distinct), labels), labels)
+    return xp.take(on_device_of(codes.astype(np.int64), labels), positions)

@@ -1,0 +1,151 @@
+"""Levels: alpha, confidence and other numbers strictly between 0 and 1."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import as_numpy, is_array
+from calipers.exceptions import InputError, InputTypeError
+
+_ALPHA_RULE = "It is the allowed miscoverage (0.1 for 90 % coverage)"
+_SNAP_DENOMINATOR = 10**6
+_SNAP_DISTANCE = Fraction(1, 10**12)
+
+
+def check_alpha(alpha: Any, *, name: str = "alpha") -> float:
+    """The allowed miscoverage as a float strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_alpha
+    >>> check_alpha(90)
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: alpha must lie strictly between 0 and 1, got 90. It is the allowed
+    miscoverage (0.1 for 90 % coverage), not a percentage.
+    """
+    return float(_inside_unit(alpha, name, _ALPHA_RULE))
+
+
+def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], bool]:
+    """The levels as a tuple, and whether a single one was given.
+
+    The levels keep their kind (float, Fraction, Decimal), so that ranks stay exact.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_alphas
+    >>> check_alphas([0.1, 0.2])
+    ((0.1, 0.2), False)
+    """
+    if isinstance(alpha, (numbers.Number, Decimal)) or not isinstance(alpha, Iterable):
+        return (_inside_unit(alpha, name, _ALPHA_RULE),), True
+    if is_array(alpha) and getattr(alpha, "ndim", 1) == 0:
+        return (_inside_unit(alpha, name, _ALPHA_RULE),), True
+    levels = list(as_numpy(alpha, name=name)) if is_array(alpha) else list(alpha)
+    if not levels:
+        raise InputError(f"{name} must hold at least one level, got an empty list.")
+    checked = (_inside_unit(a, f"{name}[{i}]", _ALPHA_RULE) for i, a in enumerate(levels))
+    return tuple(checked), False
+
+
+def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
+    """One level per row: a scalar is repeated, a vector must have one entry per row.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_row_alpha
+    >>> check_row_alpha(0.1, 2)
+    array([0.1, 0.1])
+    """
+    if isinstance(alpha, (numbers.Number, Decimal, str)) or alpha is None or np.ndim(alpha) == 0:
+        return np.full(n, check_alpha(alpha, name=name))
+    values = np.asarray(as_numpy(alpha, name=name), dtype=float)
+    if values.shape != (n,):
+        raise InputError(
+            f"{name} must be one number or have one entry per row ({n}), got shape {values.shape}."
+        )
+    bad = ~((values > 0) & (values < 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{name} must lie strictly between 0 and 1, got {values[row]} at row {row}. "
+            f"{_ALPHA_RULE}, not a percentage."
+        )
+    return values
+
+
+def check_confidence(confidence: Any, *, name: str = "confidence") -> float:
+    """The level of an interval as a float strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_confidence
+    >>> check_confidence(0.95)
+    0.95
+    """
+    return float(_inside_unit(confidence, name, "It is the level of the interval (0.95 for 95 %)"))
+
+
+def check_fraction(value: Any, *, name: str, meaning: str = "It is a share") -> float:
+    """A share strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_fraction
+    >>> check_fraction(0.1, name="min_mass")
+    0.1
+    """
+    return float(_inside_unit(value, name, meaning))
+
+
+def exact_level(alpha: Any, *, name: str = "alpha") -> Fraction:
+    """The level as the fraction a person means by it.
+
+    A float is snapped to the fraction with denominator at most 10^6 that lies within 1e-12 of it, so
+    0.1, ``1 - 0.9`` and ``0.30000000000000004`` mean 1/10, 1/10 and 3/10; it is never snapped to 0
+    or 1. A float32 is read as its shortest decimal. Fraction and Decimal are taken as they are.
+
+    Examples
+    --------
+    >>> from calipers.inputs import exact_level
+    >>> exact_level(1 - 0.9), exact_level(0.1 + 0.2), exact_level(1 / 3)
+    (Fraction(1, 10), Fraction(3, 10), Fraction(1, 3))
+    """
+    level = _inside_unit(alpha, name, _ALPHA_RULE)
+    return _snap(level) if isinstance(level, float) else Fraction(level)
+
+
+@lru_cache(maxsize=1024)
+def _snap(level: float) -> Fraction:
+    exact = Fraction(level)
+    snapped = exact.limit_denominator(_SNAP_DENOMINATOR)
+    close = abs(snapped - exact) <= _SNAP_DISTANCE and 0 < snapped < 1
+    return snapped if close else exact
+
+
+def _inside_unit(value: Any, name: str, meaning: str) -> float | Fraction | Decimal:
+    number = _number(value, name)
+    if not 0 < number < 1:  # also refuses NaN
+        hint = ", not a percentage." if number > 1 else "."
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {value}. {meaning}{hint}")
+    return number
+
+
+def _number(value: Any, name: str) -> float | Fraction | Decimal:
+    if is_array(value) and getattr(value, "ndim", 1) == 0:
+        value = as_numpy(value)[()]
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        raise InputTypeError(f"{name} must be a number, got {type(value).__name__} {value!r}.")
+    if isinstance(value, (Fraction, Decimal)):
+        return value
+    if isinstance(value, np.floating) and not isinstance(value, float):
+        return float(str(value))  # float32(0.1) means 0.1, not 0.10000000149
+    return float(value)

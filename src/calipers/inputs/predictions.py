@@ -1,0 +1,267 @@
+"""What was predicted: probabilities, p-values, sets, intervals, or only whether it covered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, as_array, namespace
+from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.labels import encode_labels
+from calipers.inputs.rows import array_size, count_true, first_true, numeric, place, require_finite
+
+# Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
+ROW_SUM_TOLERANCE = 1e-3
+
+
+def check_probabilities(probabilities: Any, *, name: str = "probabilities") -> Array:
+    """Probabilities (n, K) in a floating dtype: in [0, 1], rows summing to 1 within 0.001, no NaN.
+
+    Nothing is clipped or renormalised.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_probabilities
+    >>> check_probabilities([[0.25, 0.75]])
+    array([[0.25, 0.75]])
+    """
+    array = _matrix(probabilities, name, "one column per class")
+    _check_unit(array, name)
+    xp = namespace(array)
+    sums = xp.sum(array, axis=1)
+    off = xp.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if bool(xp.any(off)):
+        row = first_true(off)[0]
+        raise InputError(
+            f"each row of {name} must sum to 1, {count_true(off)} of {array.shape[0]} rows do not "
+            f"(first at row {row}: {float(sums[row]):.6g}). "
+            "Divide by the row sums, or apply a softmax to logits."
+        )
+    return array
+
+
+def check_positive_probabilities(probabilities: Any, *, name: str = "probabilities") -> Array:
+    """Probabilities of the positive class as a vector; (n, 2) gives its second column.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_positive_probabilities
+    >>> check_positive_probabilities([[0.25, 0.75]])
+    array([0.75])
+    """
+    array = as_array(probabilities, name=name)
+    if array.ndim == 2 and array.shape[1] == 2:
+        return check_probabilities(array, name=name)[:, 1]
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} must be the probability of the positive class, (n,) or (n, 2), "
+            f"got shape {tuple(array.shape)}."
+        )
+    array = require_finite(numeric(array, name), name=name)
+    _check_unit(array, name)
+    return array
+
+
+def check_p_values(p_values: Any, *, name: str = "p_values") -> Array:
+    """p-values (n, K), one column per label, in [0, 1], no NaN; their rows need not sum to anything.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_p_values
+    >>> check_p_values([[0.05, 1.0]])
+    array([[0.05, 1.  ]])
+    """
+    array = _matrix(p_values, name, "one column per label")
+    _check_unit(array, name)
+    return array
+
+
+def check_sets(sets: Any, *, name: str = "sets") -> Array:
+    """Prediction sets as bool (n, K), or (n, K, L) for L levels; integers must be 0 or 1.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_sets
+    >>> check_sets([[1, 0]])
+    array([[ True, False]])
+    """
+    array = as_array(sets, name=name)
+    if array.ndim not in (2, 3):
+        raise InputError(
+            f"{name} must be (n, K), one column per label, or (n, K, L) for L levels, "
+            f"got shape {tuple(array.shape)}."
+        )
+    return _as_bool(array, name)
+
+
+def check_intervals(intervals: Any, *, name: str = "intervals") -> Array:
+    """Intervals (n, 2), or (n, 2, L) for L levels: lower and upper ends, infinite ends allowed.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_intervals
+    >>> check_intervals([[0.4, 0.1]])
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: lower exceeds upper in 1 of 1 rows of intervals
+    (first at row 0: 0.4 > 0.1).
+    """
+    array = as_array(intervals, name=name)
+    if array.ndim not in (2, 3) or array.shape[1] != 2:
+        raise InputError(
+            f"{name} must be (n, 2), lower and upper ends, or (n, 2, L) for L levels, "
+            f"got shape {tuple(array.shape)}."
+        )
+    array = require_finite(numeric(array, name), name=name, infinite=True)
+    crossed = array[:, 0, ...] > array[:, 1, ...]
+    if count := count_true(crossed):
+        index = first_true(crossed)
+        low, high = (float(array[(index[0], side, *index[1:])]) for side in (0, 1))
+        total = "rows" if array.ndim == 2 else "rows and levels"
+        raise InputError(
+            f"lower exceeds upper in {count} of {array_size(crossed)} {total} of {name} "
+            f"(first at {place(crossed)}: {low:g} > {high:g})."
+        )
+    return array
+
+
+def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str, Array]:
+    """("sets", bool (n, K)) or ("intervals", float (n, 2)), told apart by dtype, never by guessing.
+
+    Booleans are sets and floats are intervals. Integers are sets when they are all 0 or 1 and there
+    are not exactly two columns; an integer (n, 2) of zeros and ones could be either and is refused.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_prediction
+    >>> check_prediction([[True, False]])[0], check_prediction([[0.5, 2.0]])[0]
+    ('sets', 'intervals')
+    """
+    array = as_array(prediction, name=name)
+    if array.ndim == 3:
+        raise InputError(
+            f"{name} holds {array.shape[2]} levels; pass one at a time, for instance {name}[:, :, 0]."
+        )
+    xp = namespace(array)
+    if isinstance(array, np.ndarray) and array.dtype.kind == "O":
+        array = numeric(array, name)
+    if xp.isdtype(array.dtype, "bool"):
+        return "sets", check_sets(array, name=name)
+    if xp.isdtype(array.dtype, "integral") and array.ndim == 2:
+        zero_one = bool(xp.all((array == 0) | (array == 1)))
+        if zero_one and array.shape[1] == 2:
+            raise InputError(
+                f"{name} is an integer (n, 2) array of zeros and ones, which could be sets or intervals. "
+                f"Pass {name}.astype(bool) for sets or {name}.astype(float) for intervals."
+            )
+        if zero_one:
+            return "sets", check_sets(array, name=name)
+    return "intervals", check_intervals(array, name=name)
+
+
+def check_covered(covered: Any, *, name: str = "covered") -> Array:
+    """Whether each row was covered, as bool (n,); numbers must be 0 or 1.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_covered
+    >>> check_covered([1, 0, 1])
+    array([ True, False,  True])
+    """
+    array = as_array(covered, name=name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one entry per row, got shape {tuple(array.shape)}.")
+    return _as_bool(array, name)
+
+
+def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") -> Array:
+    """Whether each row's label is the positive one, as bool (n,).
+
+    ``pos_label=None`` takes the larger of two labels; with a single label present it must be given,
+    unless the labels are booleans or zeros and ones.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_binary
+    >>> check_binary(["no", "yes", "no"])
+    array([False,  True, False])
+    """
+    labels = as_array(y_true, name=name)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"{name} must have one entry per row, got shape {tuple(labels.shape)}.")
+    if pos_label is not None:
+        return _equals_positive(labels, pos_label, name)
+    xp = namespace(labels)
+    numbers_like = not isinstance(labels, np.ndarray) or labels.dtype.kind in "biuf"
+    if numbers_like and bool(xp.all((labels == 0) | (labels == 1))):
+        return xp.astype(labels, xp.bool)
+    try:
+        codes = encode_labels(labels, 2, name=name)
+    except InputError as error:
+        raise InputError(
+            f"{name} must hold two labels, or pos_label must say which one is positive ({error})"
+        ) from None
+    return codes == 1
+
+
+def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
+    positive = labels == pos_label
+    xp = namespace(labels)
+    distinct = np.unique(labels.astype(str)) if _is_text(labels) else xp.unique_values(labels)
+    if len(distinct) > 2:
+        raise InputError(
+            f"{name} must hold two labels, got {len(distinct)}. "
+            "For several classes pass (n, K) probabilities."
+        )
+    if len(distinct) == 2 and not bool(xp.any(positive)):
+        raise InputError(f"pos_label={pos_label!r} does not occur in {name}.")
+    return positive
+
+
+def _is_text(labels: Array) -> bool:
+    return isinstance(labels, np.ndarray) and labels.dtype.kind not in "biuf"
+
+
+def _matrix(values: Any, name: str, meaning: str) -> Array:
+    array = as_array(values, name=name)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be (n, K), {meaning}, got shape {tuple(array.shape)}.")
+    return require_finite(numeric(array, name), name=name)
+
+
+def _check_unit(array: Array, name: str) -> None:
+    xp = namespace(array)
+    # A float32 softmax can exceed 1 by rounding; four units in the last place are not an error.
+    slack = 4 * float(xp.finfo(array.dtype).eps)
+    outside = (array < 0) | (array > 1 + slack)
+    if count := count_true(outside):
+        value = float(array[first_true(outside)])
+        raise InputError(
+            f"{name} must lie in [0, 1], {count} of {array_size(array)} values do not "
+            f"(first at {place(outside)}: {value:g}). Percentages and logits must be converted first."
+        )
+
+
+def _as_bool(array: Array, name: str) -> Array:
+    if isinstance(array, np.ndarray) and array.dtype.kind == "O":
+        array = numeric(array, name)
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+        raise InputTypeError(f"{name} must hold booleans, got {array.dtype}.")
+    xp = namespace(array)
+    if xp.isdtype(array.dtype, "bool"):
+        return array
+    other = (array != 0) & (array != 1)  # NaN is neither
+    if count := count_true(other):
+        value = array[first_true(other)]
+        raise InputError(
+            f"{name} must hold booleans, or zeros and ones; "
+            f"{count} of {array_size(array)} values are neither (first at {place(other)}: {float(value):g})."
+        )
+    return array == 1

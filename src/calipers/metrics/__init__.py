@@ -1,0 +1,13 @@
+"""What measures: each number with its error bar, its noise floor and the method behind both."""
+
+from calipers.metrics.entry import MetricEntry
+from calipers.metrics.marginal import coverage, is_covered
+from calipers.metrics.registry import metric_entries, metric_entry
+
+__all__ = [
+    "MetricEntry",
+    "coverage",
+    "is_covered",
+    "metric_entries",
+    "metric_entry",
+]

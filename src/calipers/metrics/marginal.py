@@ -1,0 +1,239 @@
+"""Does it cover as often as it says? Marginal coverage of sets and intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, as_array, as_numpy, namespace
+from calipers.conformal import conformal_rank
+from calipers.exceptions import InputError
+from calipers.inference import CoverageLaw, clopper_pearson
+from calipers.inputs import (
+    check_alpha,
+    check_confidence,
+    check_count,
+    check_prediction,
+    check_same_length,
+    check_vector,
+    check_weights,
+    encode_labels,
+    exact_level,
+)
+from calipers.metrics.entry import MetricEntry
+from calipers.results import Estimate
+
+_NULL_LEVEL = 0.95
+
+
+def is_covered(y_true: Any, prediction: Any, *, classes: Any = None) -> Array:
+    """Whether each row's outcome lies in its prediction set or interval; both ends belong to it.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        Labels (with sets) or numbers (with intervals).
+    prediction : array
+        Sets as bool (n, K), or intervals as float (n, 2).
+    classes : sequence of K labels, optional
+        The label of every column; needed only when it cannot be read off ``y_true``.
+
+    Returns
+    -------
+    bool array of shape (n,)
+        In the array library and on the device of ``prediction``.
+
+    Examples
+    --------
+    >>> from calipers.metrics import is_covered
+    >>> is_covered([1.0, 2.0], [[0.0, 1.0], [2.5, 3.0]])
+    array([ True, False])
+    """
+    kind, array = check_prediction(prediction)
+    check_same_length(y_true=as_array(y_true, name="y_true"), prediction=array)
+    if kind == "sets":
+        return covered_by_sets(encode_labels(y_true, array.shape[1], classes=classes), array)
+    if classes is not None:
+        raise InputError("classes belong to sets; prediction holds intervals (a float array of two columns).")
+    return covered_by_intervals(check_vector(y_true, name="y_true"), array)
+
+
+def covered_by_sets(codes: Array, sets: Array) -> Array:
+    """Kernel: the entry of each row at its label's column."""
+    xp = namespace(sets)
+    codes = xp.asarray(codes, device=sets.device) if isinstance(codes, np.ndarray) else codes
+    return xp.take_along_axis(sets, codes[:, None], axis=1)[:, 0]
+
+
+def covered_by_intervals(y: Array, intervals: Array) -> Array:
+    """Kernel: lower <= y <= upper."""
+    xp = namespace(intervals)
+    y = xp.asarray(y, device=intervals.device) if isinstance(y, np.ndarray) else y
+    return (intervals[:, 0] <= y) & (y <= intervals[:, 1])
+
+
+def coverage(
+    y_true: Any,
+    prediction: Any,
+    *,
+    alpha: Any = None,
+    n_calibration: int | None = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    confidence: float = 0.95,
+    alternative: str = "two-sided",
+) -> Estimate:
+    """Share of rows whose outcome lies in the prediction set or interval.
+
+    A good value is ``1 - alpha``: less means broken promises, much more means wasted width. With
+    ``alpha`` the result carries the band a healthy predictor would read and a test against it.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        Labels (with sets) or numbers (with intervals).
+    prediction : array
+        Sets as bool (n, K), or intervals as float (n, 2), ends included.
+    alpha : float, Fraction or Decimal, optional
+        Allowed miscoverage. Without it there is no null and no p-value.
+    n_calibration : int, optional
+        Rows the predictor was conformalised on. Its coverage then varies with the luck of that
+        calibration set; without it a healthy split-conformal predictor is accused far too often.
+    sample_weight : array of shape (n,), optional
+        Weights; a weight of 2 counts as two equal rows.
+    classes : sequence of K labels, optional
+        The label of every column of the sets.
+    confidence : float
+        Level of the interval around the estimate.
+    alternative : {"two-sided", "less", "greater"}
+        Which departures count against the predictor; "less" asks about under-coverage only (right
+        when scores have ties, which make a conformal predictor cover more than promised).
+
+    Returns
+    -------
+    Estimate
+        ``details`` holds the counts and, with ``n_calibration``, the rank of the threshold.
+
+    Raises
+    ------
+    InputError
+        For lengths that differ, labels without a column, crossed ends or missing values.
+
+    Notes
+    -----
+    Interval: Clopper-Pearson. Null law of the covered count of m rows: Binomial(m, 1 - alpha), or with
+    ``n_calibration`` = n the beta-binomial law with parameters (m, k, n + 1 - k), k the rank of
+    `conformal_rank`; it is exact for exchangeable rows and scores without ties. Cost: one pass.
+
+    References
+    ----------
+    Vovk (2012), Conditional validity of inductive conformal predictors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics import coverage
+    >>> y = np.linspace(-2, 2, 101)
+    >>> print(coverage(y, np.tile([-1.8, 1.8], (101, 1)), alpha=0.1))
+    coverage 0.89 [0.81, 0.94] at 95 %; a perfect predictor would read 0.84 to 0.95 (p = 0.860)
+    """
+    covered = is_covered(y_true, prediction, classes=classes)
+    weights = check_weights(sample_weight, covered.shape[0])
+    return coverage_of_rows(
+        covered,
+        alpha=alpha,
+        n_calibration=n_calibration,
+        weights=weights,
+        confidence=check_confidence(confidence),
+        alternative=alternative,
+    )
+
+
+def coverage_of_rows(
+    covered: Array,
+    *,
+    alpha: Any = None,
+    n_calibration: int | None = None,
+    weights: np.ndarray | None = None,
+    confidence: float = 0.95,
+    alternative: str = "two-sided",
+    name: str = "coverage",
+) -> Estimate:
+    """The coverage estimate from checked rows; every coverage in the package is made here."""
+    hits, total = covered_counts(covered, weights)
+    share = hits / total
+    low, high = clopper_pearson(hits, total, confidence=confidence)
+    fields: dict[str, Any] = {
+        "name": name,
+        "value": share,
+        "std_error": math.sqrt(share * (1 - share) / total),
+        "low": float(low),
+        "high": float(high),
+        "confidence": confidence,
+        "n": total,
+        "method": "share of covered rows, Clopper-Pearson interval",
+        "details": {"covered": hits, "rows": total},
+    }
+    if alpha is None:
+        return Estimate(**fields, reason="without alpha there is no promise to test")
+    return Estimate(**_with_null(fields, alpha, n_calibration, alternative))
+
+
+def covered_counts(covered: Array, weights: np.ndarray | None) -> tuple[float, float]:
+    """Covered and total (weighted) rows; whole numbers come back exact."""
+    xp = namespace(covered)
+    if weights is None:
+        return int(xp.sum(xp.astype(covered, xp.int64))), int(covered.shape[0])
+    return float(weights[as_numpy(covered)].sum()), float(weights.sum())
+
+
+def coverage_law(m: int, alpha: Any, n_calibration: int | None) -> CoverageLaw:
+    """Exact law of the covered count of m rows when nothing is wrong."""
+    if n_calibration is None:
+        return CoverageLaw(m, check_alpha(alpha))
+    n = check_count(n_calibration, name="n_calibration")
+    return CoverageLaw(m, float(exact_level(alpha)), n_calibration=n, rank=conformal_rank(n, alpha))
+
+
+def _with_null(
+    fields: dict[str, Any], alpha: Any, n_calibration: int | None, alternative: str
+) -> dict[str, Any]:
+    if alternative not in ("two-sided", "less", "greater"):
+        raise InputError(f'alternative must be "two-sided", "less" or "greater", got {alternative!r}.')
+    total, hits = fields["n"], fields["details"]["covered"]
+    check_alpha(alpha)
+    if total != int(total) or hits != int(hits):
+        return fields | {"reason": "no exact test with weights that are not whole numbers: a count has none"}
+    law = coverage_law(int(total), alpha, n_calibration)
+    low, high = law.share_interval(_NULL_LEVEL, alternative)
+    known = {} if n_calibration is None else {"n_calibration": n_calibration, "rank": law.rank}
+    return fields | {
+        "p_value": float(law.p_value(int(hits), alternative)),
+        "alternative": alternative,
+        "null_low": None if alternative == "greater" else low,
+        "null_high": None if alternative == "less" else high,
+        "null_level": _NULL_LEVEL,
+        "method": fields["method"] + (
+            ", binomial test" if n_calibration is None else ", beta-binomial test (finite calibration)"
+        ),
+        "details": fields["details"] | known,
+    }  # fmt: skip
+
+
+ENTRIES = (
+    MetricEntry(
+        function=coverage,
+        question="coverage",
+        inputs=("y_true", "prediction"),
+        direction="target",
+        good="1 - alpha",
+        bounds=(0.0, 1.0),
+        null="covers 1 - alpha of the rows (binomial; beta-binomial with n_calibration)",
+        interval="Clopper-Pearson",
+        merge="sum",
+        weighted=True,
+        array_api=True,
+    ),
+)

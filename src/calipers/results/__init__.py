@@ -1,0 +1,20 @@
+"""What comes out of a measurement: frozen, drawn by others, stored as JSON."""
+
+from calipers.results.curve import Curve
+from calipers.results.estimate import Estimate
+from calipers.results.finding import OUTCOMES, SEVERITIES, Finding, severity_rank
+from calipers.results.serialization import SCHEMA, from_json, to_json
+from calipers.results.table import EstimateTable
+
+__all__ = [
+    "OUTCOMES",
+    "SCHEMA",
+    "SEVERITIES",
+    "Curve",
+    "Estimate",
+    "EstimateTable",
+    "Finding",
+    "from_json",
+    "severity_rank",
+    "to_json",
+]

@@ -1,0 +1,43 @@
+"""Numbers as a person wants to read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def format_number(value: float | None, spread: float | None = None) -> str:
+    """The value with as many digits as its spread deserves: three decimals near 0.01, fewer above.
+
+    Examples
+    --------
+    >>> format_number(0.0621, 0.03), format_number(12.345, 4.0), format_number(None)
+    ('0.062', '12.3', 'undefined')
+    """
+    if value is None or math.isnan(value):
+        return "undefined"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-4):
+        return f"{value:.3g}"
+    return f"{value:.{_decimals(value, spread)}f}"
+
+
+def _decimals(value: float, spread: float | None) -> int:
+    # Two significant digits of the spread; without one, four significant digits of the value.
+    if spread is not None and math.isfinite(spread) and spread > 0:
+        return min(6, max(0, 1 - math.floor(math.log10(spread))))
+    if value == 0:
+        return 3
+    return min(6, max(0, 3 - math.floor(math.log10(abs(value)))))
+
+
+def format_percent(share: float) -> str:
+    """A share as a percentage: 0.95 becomes '95 %', 0.999 becomes '99.9 %'."""
+    return f"{100 * share:.6g} %"
+
+
+def format_p_value(p: float) -> str:
+    """A p-value to two significant digits, at least three decimals, never rounded to 0 or up to 1."""
+    if p < 1e-4:
+        return f"{p:.1e}" if p > 0 else "0"
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"

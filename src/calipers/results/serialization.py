@@ -1,0 +1,110 @@
+"""Results to JSON and back, with a schema number.
+
+NaN and the infinities are not JSON; they travel as ``{"$float": "nan"}``, so that any reader can load
+the file and ours gets back what was stored. Arrays travel as lists, or as ``{"$array": [...]}`` so
+that they come back as arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from calipers.exceptions import InputError
+from calipers.results.curve import Curve
+from calipers.results.estimate import Estimate
+from calipers.results.finding import Finding
+from calipers.results.table import EstimateTable
+
+SCHEMA = 1
+
+Result = Estimate | EstimateTable | Curve | Finding
+
+
+def to_json(result: Result, *, indent: int | None = None) -> str:
+    """The result as strict JSON text.
+
+    Examples
+    --------
+    >>> from calipers.results import Estimate, from_json, to_json
+    >>> e = Estimate(name="coverage", value=0.9, high=float("inf"))
+    >>> from_json(to_json(e)) == e
+    True
+    """
+    kind = type(result).__name__
+    if kind not in _READERS:
+        raise InputError(f"to_json takes a result of {', '.join(_READERS)}, got {kind}.")
+    document = {"schema": SCHEMA, "kind": kind, "result": encode(result.to_dict())}
+    return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def from_json(text: str) -> Result:
+    """The result that `to_json` wrote."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("kind") not in _READERS:
+        raise InputError(f"the text is not a stored result: kind must be one of {', '.join(_READERS)}.")
+    if document.get("schema") != SCHEMA:
+        raise InputError(
+            f"the stored result has schema {document.get('schema')}, this version reads {SCHEMA}. "
+            "Store it again with this version of Calipers."
+        )
+    return _READERS[document["kind"]](decode(document["result"]))
+
+
+def encode(value: Any) -> Any:
+    """Plain JSON values: nothing is rounded, nothing is dropped."""
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"$array": [encode(item) for item in value.tolist()]}
+    if isinstance(value, np.generic):
+        return encode(value.item())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [encode(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "to_dict"):
+        return encode(value.to_dict())
+    return str(value)
+
+
+def decode(value: Any) -> Any:
+    """The inverse of `encode` for what JSON can tell apart (tuples come back as lists)."""
+    if isinstance(value, dict):
+        if set(value) == {"$float"}:
+            return float(value["$float"])
+        if set(value) == {"$array"}:
+            return np.asarray([decode(item) for item in value["$array"]])
+        return {key: decode(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    return value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of stored values: NaN equals NaN, a tuple equals the list it is stored as."""
+    return bool(encode(left) == encode(right))
+
+
+def _read_finding(fields: dict[str, Any]) -> Finding:
+    evidence = fields.pop("evidence")
+    return Finding(**fields, evidence=None if evidence is None else Estimate(**evidence))
+
+
+def _read_table(fields: dict[str, Any]) -> EstimateTable:
+    estimates = {name: Estimate(**entry) for name, entry in fields["estimates"].items()}
+    return EstimateTable(estimates, title=fields["title"], notes=fields["notes"])
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Result]] = {
+    "Estimate": lambda fields: Estimate(**fields),
+    "EstimateTable": _read_table,
+    "Curve": lambda fields: Curve(**fields),
+    "Finding": _read_finding,
+}

@@ -1,0 +1,147 @@
+import copy
+import dataclasses
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from calipers.exceptions import InputError
+from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
+
+TCV = Estimate(
+    name="T-CV", value=0.062, std_error=0.01, low=0.048, high=0.081, confidence=0.95, n=20000, p_value=0.004,
+    alternative="greater", null_high=0.05, null_level=0.95, method="exact", details={"bins": np.arange(3), "worst": 7},
+)  # fmt: skip
+
+
+def test_an_estimate_reads_as_promised():
+    assert (
+        str(TCV)
+        == "T-CV 0.062 [0.048, 0.081] at 95 %; a perfect predictor would read up to 0.050 (p = 0.004)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"alternative": "two-sided", "null_low": 0.88, "null_high": 0.92}, "would read 0.880 to 0.920"),
+        ({"alternative": "less", "null_low": 0.88, "null_high": None}, "would read at least 0.880"),
+        ({"null_high": None, "p_value": 1e-9}, "; p = 1.0e-09"),
+        ({"value": None, "reason": "size is constant"}, "T-CV undefined"),
+        ({"high": math.inf}, "[0.04800, inf] at 95 %"),
+    ],
+)
+def test_estimates_say_what_they_know(changes, text):
+    assert text in str(dataclasses.replace(TCV, **changes))
+
+
+def test_float_of_an_undefined_value_is_nan():
+    assert float(TCV) == 0.062
+    assert math.isnan(float(Estimate(name="x")))
+
+
+def test_estimates_are_frozen_and_survive_copies_and_pickles():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TCV.value = 1.0
+    with pytest.raises(TypeError):
+        TCV.details["new"] = 1
+    assert pickle.loads(pickle.dumps(TCV)) == TCV
+    assert copy.deepcopy(TCV) == TCV
+
+
+def test_unknown_alternatives_are_refused():
+    with pytest.raises(
+        InputError, match=r'alternative must be None, "two-sided", "greater" or "less", got \'up\''
+    ):
+        Estimate(name="x", alternative="up")
+
+
+CURVE = Curve(
+    name="coverage", x=[0.1, 0.2], y=[0.9, np.nan], low=[0.8, 0.7], high=[1.0, np.inf], confidence=0.95
+)
+FINDING = Finding(
+    code="CAL101",
+    title="t",
+    question="coverage",
+    outcome="fault",
+    severity="issue",
+    sentence="s",
+    evidence=TCV,
+)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [TCV, CURVE, FINDING, EstimateTable([TCV], title="T", notes=["n"])],
+    ids=lambda r: type(r).__name__,
+)
+def test_json_gives_back_what_was_stored(result):
+    text = to_json(result)
+    assert json.loads(text)["schema"] == 1
+    back = from_json(text)
+    assert type(back) is type(result)
+    assert to_json(back) == text
+    if not isinstance(result, EstimateTable):
+        assert back == result
+
+
+def test_stored_arrays_come_back_as_arrays():
+    back = from_json(to_json(TCV))
+    assert isinstance(back.details["bins"], np.ndarray)
+    assert back.details["bins"].tolist() == [0, 1, 2]
+
+
+def test_json_refuses_other_schemas_and_other_texts():
+    with pytest.raises(InputError, match="schema 99, this version reads 1"):
+        from_json(to_json(TCV).replace('"schema": 1', '"schema": 99'))
+    with pytest.raises(InputError, match="not a stored result"):
+        from_json("[]")
+
+
+def test_equality_notices_every_field():
+    assert dataclasses.replace(TCV, null_high=0.051) != TCV
+    assert dataclasses.replace(TCV, details={"worst": 8}) != TCV
+
+
+def test_tables_are_ordered_mappings_with_frames():
+    table = EstimateTable([TCV, Estimate(name="T-SS", value=float("nan"), reason="size is constant")])
+    assert list(table) == ["T-CV", "T-SS"]
+    for backend in ("polars", "pandas"):
+        frame = table.to_frame(backend=backend)
+        assert list(frame["name"]) == ["T-CV", "T-SS"]
+        assert frame["low"][0] == 0.048
+    with pytest.raises(KeyError, match="it has T-CV, T-SS"):
+        table["tcv"]
+    with pytest.raises(InputError, match="'T-CV' appears twice"):
+        EstimateTable([TCV, TCV])
+    assert "0.062" in str(table)
+    assert "<td>T-CV</td>" in table._repr_html_()
+
+
+def test_names_in_html_are_escaped():
+    table = EstimateTable({"x < 3 & y": TCV}, title="<script>")
+    assert "<script>" not in table._repr_html_()
+    assert "x &lt; 3 &amp; y" in table._repr_html_()
+
+
+def test_curves_check_their_lengths_and_freeze_their_vectors():
+    with pytest.raises(InputError, match="one length, got {'x': 2, 'y': 1}"):
+        Curve(name="c", x=[1, 2], y=[1])
+    with pytest.raises(ValueError, match="read-only"):
+        CURVE.x[0] = 5
+    assert CURVE.to_frame().columns == ["x", "y", "low", "high"]
+    assert pickle.loads(pickle.dumps(CURVE)) == CURVE
+
+
+def test_findings_keep_severity_and_outcome_in_step():
+    with pytest.raises(InputError, match='severity must be "none" unless'):
+        Finding(code="C", title="t", question="q", outcome="clean", severity="issue")
+    with pytest.raises(InputError, match='severity must be "none" unless'):
+        Finding(code="C", title="t", question="q", outcome="fault")
+    with pytest.raises(InputError, match="outcome must be one of"):
+        Finding(code="C", title="t", question="q", outcome="bad")
+    assert severity_rank("note") < severity_rank("warning") < severity_rank("issue")
+    with pytest.raises(InputError, match="severity must be one of"):
+        severity_rank("fatal")

@@ -1,0 +1,92 @@
+"""What ``import calipers`` gives and costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import calipers
+
+ROOT = Path(__file__).resolve().parents[2]
+# Every name a user may rely on. A change here is a change of the public interface.
+PUBLIC = [
+    "__version__",
+    "arrays",
+    "conformal",
+    "datasets",
+    "exceptions",
+    "inference",
+    "inputs",
+    "metrics",
+    "results",
+]
+
+
+def run_python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+
+
+def test_public_names_are_pinned() -> None:
+    assert sorted(calipers.__all__) == PUBLIC
+    assert dir(calipers) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_can_be_reached(name: str) -> None:
+    assert getattr(calipers, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'calipers' has no attribute 'metric'"):
+        _ = calipers.metric
+
+
+def test_type_checkers_see_the_same_names_as_users() -> None:
+    tree = ast.parse(Path(calipers.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imported = {alias.asname or alias.name for node in block.body for alias in node.names}
+    assert imported | {"__version__"} == set(PUBLIC)
+
+
+def test_no_public_function_shares_its_name_with_a_module() -> None:
+    for room in PUBLIC[1:]:
+        module = importlib.import_module(f"calipers.{room}")
+        folder = Path(module.__file__).parent if hasattr(module, "__path__") else None
+        modules = {path.stem for path in folder.glob("*.py")} if folder else set()
+        assert not modules & set(module.__all__), room
+
+
+def test_the_version_comes_from_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"]
+    place = ROOT / project["tool"]["hatch"]["version"]["path"]
+    assert f'__version__ = "{calipers.__version__}"' in place.read_text(encoding="utf-8")
+
+
+def test_import_loads_no_room_and_no_heavy_library() -> None:
+    loaded = run_python("import sys, calipers; print(*sorted(sys.modules))").stdout.split()
+    heavy = {"numpy", "scipy", "sklearn", "polars", "narwhals", "typer", "rich", "pydantic", "jinja2"}
+    assert not heavy & set(loaded)
+    assert [name for name in loaded if name.startswith("calipers")] == ["calipers", "calipers.version"]
+
+
+def import_seconds(module: str) -> float:
+    code = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
+    return float(run_python(code).stdout)
+
+
+def test_import_costs_a_fraction_of_importing_numpy() -> None:
+    # Interleaved and best of five: a busy machine slows both, and the smallest time is the cleanest.
+    pairs = [(import_seconds("calipers"), import_seconds("numpy")) for _ in range(5)]
+    ours, numpys = (min(column) for column in zip(*pairs, strict=True))
+    assert ours < 0.5 * numpys
