@@ -72,7 +72,18 @@ _PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 
 
 def warn(message: str, category: type[CalipersWarning]) -> None:
-    """Warn with the line of the caller outside this package as its place."""
+    """Warn with the line of the caller outside this package as its place.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calipers.exceptions import SmallSampleWarning, warn
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("8 rows are too few; 19 are needed.", SmallSampleWarning)
+    >>> str(caught[0].message)
+    '8 rows are too few; 19 are needed.'
+    """
     frame, level = sys._getframe(1), 2
     # Python 3.12 has skip_file_prefixes for this; 3.11 needs the walk.
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -5,7 +5,7 @@ JAX arrays stay where they are; lists, pandas, polars and arrow columns become n
 """
 
 from calipers.arrays.frames import build_frame, frame_columns, is_frame
-from calipers.arrays.namespace import (
+from calipers.arrays.library import (
     Array,
     as_array,
     as_numpy,

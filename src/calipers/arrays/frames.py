@@ -13,12 +13,28 @@ from calipers.exceptions import InputError
 
 
 def is_frame(value: object) -> bool:
-    """Whether the value is an eager dataframe of any library narwhals knows."""
+    """Whether the value is an eager dataframe of any library narwhals knows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from calipers.arrays import is_frame
+    >>> is_frame(pl.DataFrame({"x": [1]})), is_frame([[1]])
+    (True, False)
+    """
     return bool(is_into_dataframe(value))
 
 
 def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:
-    """The columns of a dataframe by name, in order; names become strings and must not repeat."""
+    """The columns of a dataframe by name, in order; names become strings and must not repeat.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from calipers.arrays import frame_columns
+    >>> list(frame_columns(pl.DataFrame({"age": [30], "city": ["Rome"]})))
+    ['age', 'city']
+    """
     wrapped = nw.from_native(frame, eager_only=True)
     names = [str(name) for name in wrapped.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -28,7 +44,14 @@ def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:
 
 
 def build_frame(columns: Mapping[str, Sequence[Any]], *, backend: str = "polars") -> Any:
-    """A dataframe of the named library ("polars" or "pandas") from equally long columns."""
+    """A dataframe of the named library ("polars" or "pandas") from equally long columns.
+
+    Examples
+    --------
+    >>> from calipers.arrays import build_frame
+    >>> build_frame({"x": [1, 2]}).shape
+    (2, 1)
+    """
     if backend not in {"polars", "pandas"}:
         raise InputError(f'backend must be "polars" or "pandas", got {backend!r}.')
     library = import_optional(backend, purpose=f"to_frame(backend={backend!r})", install=backend)

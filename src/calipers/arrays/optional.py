@@ -10,7 +10,14 @@ from calipers.exceptions import MissingDependencyError
 
 
 def is_installed(module: str) -> bool:
-    """Whether the module can be imported, without importing it."""
+    """Whether the module can be imported, without importing it.
+
+    Examples
+    --------
+    >>> from calipers.arrays import is_installed
+    >>> is_installed("numpy"), is_installed("no_such_part")
+    (True, False)
+    """
     return importlib.util.find_spec(module) is not None
 
 

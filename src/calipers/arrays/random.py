@@ -40,5 +40,13 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def spawn(random_state: RandomState, n: int) -> list[np.random.Generator]:
-    """n independent generators, the same ones for the same integer seed, whatever uses them first."""
+    """n independent generators, the same ones for the same integer seed, whatever uses them first.
+
+    Examples
+    --------
+    >>> from calipers.arrays import spawn
+    >>> first, second = spawn(0, 2)
+    >>> float(first.random()) == float(spawn(0, 2)[0].random())
+    True
+    """
     return generator(random_state).spawn(n)

@@ -125,6 +125,20 @@ def conformal_interval(values: Any, alpha: Any, *, tight: bool = False) -> tuple
 def interval_ranks(n: int, alpha: Any, *, tight: bool = False) -> tuple[int, int]:
     """Lower and upper rank of `conformal_interval`; 0 and ``n + 1`` stand for the infinite ends.
 
+    Parameters
+    ----------
+    n : int
+        Number of values, 0 or more.
+    alpha : float, Fraction or Decimal
+        Allowed miscoverage.
+    tight : bool
+        As in `conformal_interval`.
+
+    Returns
+    -------
+    (lower, upper) : tuple of int
+        ``0 <= lower < upper <= n + 1``.
+
     Examples
     --------
     >>> from calipers.conformal import interval_ranks
@@ -140,6 +154,16 @@ def interval_ranks(n: int, alpha: Any, *, tight: bool = False) -> tuple[int, int
 
 def smallest_calibration_size(alpha: Any) -> int:
     """Fewest calibration rows for which the one-sided threshold is finite.
+
+    Parameters
+    ----------
+    alpha : float, Fraction or Decimal
+        Allowed miscoverage.
+
+    Returns
+    -------
+    int
+        The smallest n with ``conformal_rank(n, alpha) <= n``.
 
     Examples
     --------

@@ -131,10 +131,33 @@ def bca_interval(
 ) -> BootstrapResult:
     """The BCa interval from the value, its resamples and its jackknife values.
 
+    Parameters
+    ----------
+    value : float
+        The statistic on the data.
+    draws : array
+        The statistic on each resample; NaN where it is undefined.
+    jackknife : array
+        The statistic without each row, or without each of many groups of rows.
+    confidence : float
+        Level of the interval.
+
+    Returns
+    -------
+    BootstrapResult
+
     Notes
     -----
     With z0 the normal quantile of the share of draws below the value (ties half) and a the
     acceleration, the ends are the quantiles at ``Phi(z0 + (z0 + z) / (1 - a (z0 + z)))``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import bca_interval
+    >>> r = bca_interval(0.5, np.linspace(0, 1, 1001), np.array([0.4, 0.5, 0.6]), confidence=0.9)
+    >>> round(r.low, 3), round(r.high, 3)      # no bias, no acceleration: the plain quantiles
+    (0.05, 0.95)
     """
     draws = np.asarray(draws, dtype=float)
     defined = np.sort(draws[~np.isnan(draws)])

@@ -36,6 +36,16 @@ _GRID = 32
 def repetitions(weights: np.ndarray) -> np.ndarray | None:
     """The weights as integers when every one of them is whole, else None.
 
+    Parameters
+    ----------
+    weights : array
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    array of int, or None
+        None: there is no exact law of the coverage, and `NO_EXACT_LAW` says why.
+
     Examples
     --------
     >>> import numpy as np
@@ -196,7 +206,7 @@ class CoverageLaw:
     def _tails(self, covered: Number) -> tuple[np.ndarray, np.ndarray]:
         """P(K <= covered) and P(K > covered)."""
         j = np.floor(np.asarray(covered, dtype=float))
-        inner = np.clip(j, 0.0, self.n)
+        inner = np.clip(np.where(np.isnan(j), 0.0, j), 0.0, self.n)
         if self._degenerate:
             lower, upper = np.zeros(j.shape), np.ones(j.shape)
         elif self.n_calibration is None or self.rank is None:

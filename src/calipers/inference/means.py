@@ -167,7 +167,24 @@ def paired_difference(
     """The mean of ``first - second`` over the same rows, tested against 0.
 
     Pairing takes out what both share; on the same rows it is far more precise than the difference of
-    two separate means. Parameters and notes as in `mean_estimate`.
+    two separate means.
+
+    Parameters
+    ----------
+    first, second : array (n,)
+        Contributions of the same rows under two predictors.
+    name, weights, confidence, method, alternative
+        As in `mean_estimate`; "greater" means that first exceeds second.
+
+    Returns
+    -------
+    Estimate
+        As from `mean_estimate` with ``null=0``.
+
+    Raises
+    ------
+    InputError
+        When the lengths differ.
 
     Examples
     --------

@@ -42,7 +42,15 @@ def bonferroni(p_values: Number, *, axis: int = -1) -> np.ndarray:
 def sidak(p_values: Number, *, axis: int = -1) -> np.ndarray:
     """Sidak's adjusted p-values: 1 - (1-p)^m. Exact for independent tests; family-wise error.
 
-    Parameters and NaN as in `bonferroni`; computed without cancellation for tiny p.
+    Parameters
+    ----------
+    p_values, axis
+        As in `bonferroni`; NaN marks a test that was not made.
+
+    Returns
+    -------
+    array
+        Adjusted p-values, without cancellation for tiny ones.
 
     Examples
     --------
@@ -53,7 +61,8 @@ def sidak(p_values: Number, *, axis: int = -1) -> np.ndarray:
 
     def adjust(p: np.ndarray, m: np.ndarray) -> np.ndarray:
         # At p = 1 the logarithm is -inf and the answer 1.
-        return -np.expm1(np.where(p < 1.0, m * np.log1p(-np.where(p < 1.0, p, 0.0)), -np.inf))
+        certain = p >= 1.0
+        return -np.expm1(np.where(certain, -np.inf, m * np.log1p(-np.where(certain, 0.0, p))))
 
     return _along(p_values, axis, adjust)
 
@@ -61,7 +70,15 @@ def sidak(p_values: Number, *, axis: int = -1) -> np.ndarray:
 def holm(p_values: Number, *, axis: int = -1) -> np.ndarray:
     """Holm's step-down adjusted p-values. Any dependence; family-wise error; never above `bonferroni`.
 
-    Parameters and NaN as in `bonferroni`.
+    Parameters
+    ----------
+    p_values, axis
+        As in `bonferroni`; NaN marks a test that was not made.
+
+    Returns
+    -------
+    array
+        Adjusted p-values.
 
     Notes
     -----
@@ -88,7 +105,16 @@ def holm(p_values: Number, *, axis: int = -1) -> np.ndarray:
 def benjamini_hochberg(p_values: Number, *, axis: int = -1) -> np.ndarray:
     """Benjamini and Hochberg's step-up adjusted p-values. False discovery rate.
 
-    Parameters and NaN as in `bonferroni`. Valid for independent and positively dependent tests.
+    Parameters
+    ----------
+    p_values, axis
+        As in `bonferroni`; NaN marks a test that was not made.
+
+    Returns
+    -------
+    array
+        Rejecting where it is at most a level keeps the expected share of false rejections below that
+        level, for independent and for positively dependent tests.
 
     Notes
     -----
@@ -117,6 +143,18 @@ def benjamini_hochberg(p_values: Number, *, axis: int = -1) -> np.ndarray:
 
 def sidak_confidence(confidence: float, n_intervals: int) -> float:
     """The level of each of several independent intervals that together hold at ``confidence``.
+
+    Parameters
+    ----------
+    confidence : float
+        Level of all intervals together.
+    n_intervals : int
+        Their number.
+
+    Returns
+    -------
+    float
+        ``confidence ** (1 / n_intervals)``.
 
     Examples
     --------

@@ -23,7 +23,15 @@ _ROUNDING = 1.0 + 1e-12
 
 
 class NullLaw(ABC):
-    """A law on the real line; see `ExactLaw` and `SimulatedLaw`."""
+    """What a measure reads under its null: an `ExactLaw` or a `SimulatedLaw`.
+
+    Examples
+    --------
+    >>> from calipers.inference import ExactLaw, NullLaw
+    >>> coin = ExactLaw([0, 1, 2], [0.25, 0.5, 0.25])
+    >>> isinstance(coin, NullLaw), coin.p_value(2), coin.p_value(2, "two-sided")
+    (True, 0.25, 0.5)
+    """
 
     __slots__ = ()
 

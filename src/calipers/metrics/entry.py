@@ -34,7 +34,9 @@ class MetricEntry:
     no_null : str
         Why there is none; filled exactly when ``null`` is empty.
     interval : str
-        How the interval is made, or empty with ``no_interval`` saying why there is none.
+        How the interval is made, or empty.
+    no_interval : str
+        Why there is none; filled exactly when ``interval`` is empty.
     merge : {"sum", "sketch", "gather"}
         How states of two blocks of rows combine.
     weighted : bool

@@ -19,6 +19,11 @@ _MODULES = ("marginal",)
 def metric_entries() -> tuple[MetricEntry, ...]:
     """All entries, in the order of the six questions.
 
+    Returns
+    -------
+    tuple of MetricEntry
+        One per public metric.
+
     Examples
     --------
     >>> from calipers.metrics import metric_entries
@@ -31,6 +36,16 @@ def metric_entries() -> tuple[MetricEntry, ...]:
 
 def metric_entry(name: str) -> MetricEntry:
     """The entry of one metric.
+
+    Parameters
+    ----------
+    name : str
+        Name of the public function.
+
+    Returns
+    -------
+    MetricEntry
+        What the registry knows about it.
 
     Examples
     --------

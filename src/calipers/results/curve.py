@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays.frames import build_frame
-from calipers.arrays.namespace import as_numpy
+from calipers.arrays.library import as_numpy
 from calipers.exceptions import InputError
 
 _VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
@@ -27,9 +27,13 @@ class Curve:
     x, y : array of the same length
         Grid and values.
     low, high : array or None
-        Pointwise (or, where ``method`` says so, simultaneous) band at level ``confidence``.
+        Pointwise (or, where ``method`` says so, simultaneous) band around the values.
+    confidence : float or None
+        Level of that band.
     null_low, null_high : array or None
-        Band of the null law at level ``null_level``.
+        Band of the null law.
+    null_level : float or None
+        Mass of that band.
     x_label, y_label : str
         Axis labels, with units.
     step : bool

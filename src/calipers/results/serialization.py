@@ -43,7 +43,14 @@ def to_json(result: Result, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str) -> Result:
-    """The result that `to_json` wrote."""
+    """The result that `to_json` wrote.
+
+    Examples
+    --------
+    >>> from calipers.results import Curve, from_json, to_json
+    >>> from_json(to_json(Curve(name="c", x=[0, 1], y=[0.5, 0.25]))).y
+    array([0.5 , 0.25])
+    """
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("kind") not in _READERS:
         raise InputError(f"the text is not a stored result: kind must be one of {', '.join(_READERS)}.")

@@ -15,12 +15,29 @@ Array: TypeAlias = Any
 
 
 def is_array(value: object) -> bool:
-    """Whether the value is an array of a library we compute in (numpy, torch, CuPy, JAX, strict)."""
+    """Whether the value is an array of a library we compute in (numpy, torch, CuPy, JAX, strict).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import is_array
+    >>> is_array(np.zeros(2)), is_array([0, 0])
+    (True, False)
+    """
     return not isinstance(value, np.generic) and array_api_compat.is_array_api_obj(value)
 
 
 def namespace(*arrays: Array) -> Any:
-    """The array-API namespace shared by the arrays; scalars and None are passed over."""
+    """The array-API namespace shared by the arrays; scalars and None are passed over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import namespace
+    >>> xp = namespace(np.zeros(2))
+    >>> float(xp.sum(xp.ones(3)))
+    3.0
+    """
     return array_api_compat.array_namespace(*arrays)
 
 
@@ -29,6 +46,13 @@ def as_array(values: object, *, name: str) -> Array:
 
     Lists, tuples, ranges, numpy scalars, and the columns of pandas, polars and arrow are converted.
     A masked or sparse array is refused, because what it leaves out would be read as a value.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from calipers.arrays import as_array
+    >>> as_array(pl.Series([1, 2]), name="y_true")
+    array([1, 2])
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(
@@ -64,7 +88,14 @@ def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
 
 
 def as_numpy(values: object, *, name: str = "array") -> np.ndarray:
-    """The values as a numpy array on the host, copied off a device when they live on one."""
+    """The values as a numpy array on the host, copied off a device when they live on one.
+
+    Examples
+    --------
+    >>> from calipers.arrays import as_numpy
+    >>> as_numpy([0.5, 1.0])
+    array([0.5, 1. ])
+    """
     array = as_array(values, name=name)
     if isinstance(array, np.ndarray):
         return array
@@ -79,12 +110,27 @@ def floating(array: Array) -> Array:
     """The array in a floating dtype: floats keep theirs, integers and booleans become float64.
 
     Integer division gives float32 in torch and JAX; casting first keeps every library in agreement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import floating
+    >>> floating(np.array([1, 2])), floating(np.float32([1])).dtype
+    (array([1., 2.]), dtype('float32'))
     """
     xp = namespace(array)
     return array if xp.isdtype(array.dtype, "real floating") else xp.astype(array, xp.float64)
 
 
 def on_device_of(values: np.ndarray, like: Array) -> Array:
-    """Numpy values moved to the library and device of ``like``."""
+    """Numpy values moved to the library and device of ``like``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import on_device_of
+    >>> on_device_of(np.array([1.0]), np.zeros(3))
+    array([1.])
+    """
     xp = namespace(like)
     return xp.asarray(values, device=array_api_compat.device(like))

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Everything a developer does with Calipers, on a machine with only Python and pip.
+
+python3 dev.py demo      set up, run the demonstration, say where the report is
+python3 dev.py test      set up, run the whole test suite
+python3 dev.py lint      ruff, format, mypy, import contract, docstrings
+python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
+python3 dev.py docs      build the site into docs/_build/html
+
+Every command makes `.venv` when there is none and installs what it needs when pyproject.toml has
+changed since the last time; a second run starts at once. Arguments that a command does not know go
+on to the program it runs: `python3 dev.py test tests/unit -k rank`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+TOOLS = ROOT / ".tools"
+STAMP = VENV / "calipers-installed.json"
+SCRIPTS = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
+
+OLDEST_PYTHON = (3, 11)
+WORKERS = "2"  # the smallest machine the suite promises to be fast on has two cores
+
+# What each command needs beyond the package itself: extras of pyproject.toml.
+EXTRAS = {
+    "demo": ("plots",),
+    "test": ("test",),
+    "lint": ("lint", "test"),  # mypy reads the optional parts too
+    "bench": ("test",),
+    "docs": ("docs",),
+}
+# What a command runs, and how to say that it is not there.
+NEEDS = {
+    "bench": ("benchmarks/run.py", "there are no benchmarks yet"),
+    "docs": ("docs/conf.py", "there is no site yet"),
+}
+
+Command = "list[str | Path]"  # a string: Python 3.9 and older must get as far as the check of their version
+
+
+class SetupError(Exception):
+    """Something a person has to act on; the message says what."""
+
+
+# --- running things -----------------------------------------------------------------------------
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """The environment of every child process: bytecode is written, pip is not talked out of its job."""
+    environment = dict(os.environ)
+    # Without bytecode every new process compiles numpy, scipy and scikit-learn again (3.9 s, not 1.4 s).
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET"):
+        environment.pop(name, None)
+    # A user-wide pip setting of either kind makes `pip install --target` refuse to work.
+    environment |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    return environment | extra
+
+
+def say(text: str) -> None:
+    """One line about what happens now, before the output of what happens."""
+    print(f"dev: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: Command, **extra: str) -> int:
+    """Run in the checkout's root with the output shown; return the exit code."""
+    return subprocess.run(command, cwd=ROOT, env=child_environment(**extra), check=False).returncode
+
+
+def quietly(command: Command, **extra: str) -> tuple[bool, str]:
+    """Run with the output kept: whether it worked, and what it said."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=child_environment(**extra),
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        return False, str(error)
+    return done.returncode == 0, done.stdout.strip()
+
+
+# --- the environment ----------------------------------------------------------------------------
+
+
+def uv() -> str | None:
+    """Path of uv when it is installed; CALIPERS_NO_UV=1 hides it."""
+    return None if os.environ.get("CALIPERS_NO_UV") else shutil.which("uv")
+
+
+def has_pip() -> bool:
+    """Whether the environment's own pip works (uv makes environments without one)."""
+    return quietly([PYTHON, "-m", "pip", "--version"])[0]
+
+
+def is_usable() -> bool:
+    """Whether `.venv` holds a Python that runs and is new enough."""
+    check = f"import sys; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+    return PYTHON.exists() and quietly([PYTHON, "-c", check])[0]
+
+
+def create_with_uv() -> tuple[bool, str]:
+    """An environment by uv, without pip."""
+    program = uv()
+    if program is None:
+        return False, "uv is not installed"
+    return quietly([program, "venv", "--python", sys.executable, VENV])
+
+
+def create_with_venv() -> tuple[bool, str]:
+    """An environment by the standard library; Debian's Python may lack the ensurepip it needs."""
+    return quietly([sys.executable, "-m", "venv", VENV])
+
+
+def create_with_virtualenv() -> tuple[bool, str]:
+    """An environment by virtualenv, put into `.tools`: allowed where pip is externally managed."""
+    if not (TOOLS / "virtualenv").is_dir():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(TOOLS), "virtualenv"]
+        worked, said = quietly([*pip])
+        if not worked:
+            return False, said
+    return quietly([sys.executable, "-m", "virtualenv", "--quiet", VENV], PYTHONPATH=str(TOOLS))
+
+
+def create_environment(*, with_uv: bool = True) -> None:
+    """Make `.venv` in the first way that works here; say all that was tried when none does."""
+    tried = []
+    ways = [create_with_venv, create_with_virtualenv]
+    if with_uv and uv():
+        ways.insert(0, create_with_uv)
+    for create in ways:
+        shutil.rmtree(VENV, ignore_errors=True)  # a failed attempt leaves half an environment
+        name = create.__name__.removeprefix("create_with_")
+        say(f"creating .venv with {name}")
+        worked, said = create()
+        if worked and is_usable():
+            return
+        tried.append(f"{name}: {said.splitlines()[-1] if said else 'made no working Python'}")
+        say(f"{name} did not work here")
+    shutil.rmtree(VENV, ignore_errors=True)
+    raise SetupError("no environment could be made.\n  " + "\n  ".join(tried))
+
+
+def fingerprint() -> str:
+    """What an installation depends on: the project file, the version, the place and the Python."""
+    digest = hashlib.sha256(f"{ROOT}|{sys.version_info[:2]}".encode())
+    for path in (ROOT / "pyproject.toml", ROOT / "src" / "calipers" / "version.py"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def installed() -> tuple[str, set[str]]:
+    """Fingerprint and extras of the last installation."""
+    try:
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+        return stamp["fingerprint"], set(stamp["extras"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", set()
+
+
+def install_with(command: Command, target: str) -> bool:
+    """Install the checkout in place; on failure the tail of the output is shown."""
+    worked, said = quietly([*command, "-e", target])
+    if not worked:
+        print("\n".join(said.splitlines()[-15:]), file=sys.stderr, flush=True)
+    return worked
+
+
+def install(extras: set[str]) -> None:
+    """Install Calipers in place with these extras, by uv when it is there and works, else by pip."""
+    target = f".[{','.join(sorted(extras))}]" if extras else "."
+    program = uv()
+    if program:
+        say(f"installing {target} with uv")
+        command: Command = [program, "pip", "install", "--python", PYTHON, "--compile-bytecode"]
+        if install_with(command, target):
+            return
+        say("uv did not work here, trying pip")
+    if not has_pip():
+        create_environment(with_uv=False)
+    say(f"installing {target} with pip")
+    if not install_with([PYTHON, "-m", "pip", "install"], target):
+        raise SetupError(f"{target} could not be installed; the lines above say why.")
+
+
+def prepare(extras: tuple[str, ...]) -> None:
+    """Make `.venv` hold Calipers and the extras; nothing is done when it already does."""
+    if not is_usable():
+        create_environment()
+    found, present = installed()
+    if found == fingerprint() and present.issuperset(extras):
+        return
+    wanted = present | set(extras)
+    started = time.monotonic()
+    STAMP.unlink(missing_ok=True)
+    install(wanted)
+    STAMP.write_text(json.dumps({"fingerprint": fingerprint(), "extras": sorted(wanted)}), encoding="utf-8")
+    say(f"ready after {time.monotonic() - started:.0f} s")
+
+
+# --- the commands -------------------------------------------------------------------------------
+
+
+def demo(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the demonstration on an embedded data set and print where the report is."""
+    out = [] if any(word.split("=")[0] == "--out" for word in rest) else ["--out", "calipers-demo"]
+    return run([PYTHON, "-m", "calipers", "demo", *out, *rest])
+
+
+def test(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the test suite: on two processes, and without threads fighting for the same cores."""
+    command: Command = [PYTHON, "-m", "pytest"]
+    if not any(word.startswith(("-n", "--numprocesses", "--pdb", "no:xdist")) for word in rest):
+        command += ["-n", WORKERS, "--dist", "worksteal"]
+    command += ["--slow"] if options.slow else []
+    command += ["--gpu"] if options.gpu else []
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name not in os.environ}
+    return run([*command, *rest], **threads)
+
+
+def lint(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run every checker, also after one has failed, and list the failed ones at the end."""
+    checks: dict[str, Command] = {
+        "ruff check": [PYTHON, "-m", "ruff", "check", "."],
+        "ruff format --check": [PYTHON, "-m", "ruff", "format", "--check", "."],
+        "mypy": [PYTHON, "-m", "mypy"],
+        "lint-imports": [SCRIPTS / "lint-imports"],
+        "numpydoc lint": [PYTHON, "-m", "numpydoc", "lint", *public_modules()],
+    }
+    failed = []
+    for name, command in checks.items():
+        say(name)
+        if run(command):
+            failed.append(name)
+    say(f"failed: {', '.join(failed)}" if failed else f"all {len(checks)} checks passed")
+    return 1 if failed else 0
+
+
+def public_modules() -> list[Path]:
+    """The files whose docstrings are validated: all of the package but its command line."""
+    return [path for path in sorted((ROOT / "src").rglob("*.py")) if "cli" not in path.parts]
+
+
+def bench(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the benchmarks with the arguments given; `--quick` and `--gpu` are theirs."""
+    return run([PYTHON, ROOT / "benchmarks" / "run.py", *rest])
+
+
+def docs(options: argparse.Namespace, rest: list[str]) -> int:
+    """Build the site; a warning is an error."""
+    target = ROOT / "docs" / "_build" / "html"
+    code = run([PYTHON, "-m", "sphinx", "-b", "html", "-W", "--keep-going", *rest, ROOT / "docs", target])
+    if code == 0:
+        say(f"the site is {target / 'index.html'}")
+    return code
+
+
+COMMANDS = {"demo": demo, "test": test, "lint": lint, "bench": bench, "docs": docs}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of this file."""
+    top = argparse.ArgumentParser(
+        prog="python3 dev.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="{" + ",".join(COMMANDS) + "}")
+    for name, function in COMMANDS.items():
+        command = commands.add_parser(name, description=function.__doc__, allow_abbrev=False)
+        if name == "test":
+            command.add_argument("--slow", action="store_true", help="also run the long statistical tests")
+            command.add_argument("--gpu", action="store_true", help="also run the tests that need CUDA")
+    return top
+
+
+def main(arguments: list[str]) -> int:
+    """Set up what the command needs, run it, return its exit code."""
+    if sys.version_info < OLDEST_PYTHON:
+        found = ".".join(map(str, sys.version_info[:3]))
+        raise SetupError(f"Calipers needs Python 3.11 or newer, this is {found} ({sys.executable}).")
+    options, rest = parser().parse_known_args(arguments)
+    if rest[:1] == ["--"]:
+        rest = rest[1:]
+    if options.command == "lint" and rest:
+        raise SetupError(f"lint takes no arguments, got {' '.join(rest)}.")
+    needed, sentence = NEEDS.get(options.command, ("dev.py", ""))
+    if not (ROOT / needed).exists():
+        raise SetupError(f"{sentence}: {needed} does not exist.")
+    prepare(EXTRAS[options.command])
+    return COMMANDS[options.command](options, rest)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except SetupError as error:
+        print(f"dev: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

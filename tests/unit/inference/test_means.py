@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calipers.exceptions import InputError
+from calipers.inference import Moments, mean_estimate, paired_difference
+
+rows = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, max_size=20)
+
+
+def test_mean_and_standard_error_by_hand():
+    # 1, 2, 3, 6: mean 3, squares 4 + 1 + 0 + 9 = 14, variance 14/3, error sqrt(14/12).
+    e = mean_estimate(np.array([1.0, 2.0, 3.0, 6.0]), name="m", method="normal")
+    assert e.value == 3.0
+    assert e.std_error == pytest.approx(np.sqrt(14 / 12))
+    assert e.high - e.value == pytest.approx(1.959963984540054 * np.sqrt(14 / 12))
+    assert (e.n, e.p_value, e.null_high) == (4.0, None, None)
+
+
+@given(rows)
+def test_whole_weights_equal_repeated_rows(rows):
+    x, w = np.array(rows, dtype=float).T
+    weighted, repeated = Moments.of(x, w), Moments.of(np.repeat(x, w.astype(int)))
+    assert weighted.n == repeated.n
+    assert weighted.mean == pytest.approx(repeated.mean, abs=1e-12)
+    assert weighted.squares == pytest.approx(repeated.squares, abs=1e-9)
+
+
+@given(rows, st.integers(0, 20))
+def test_merged_blocks_equal_the_whole(rows, cut):
+    x, w = np.array(rows, dtype=float).T
+    merged = Moments.of(x[:cut], w[:cut]).merge(Moments.of(x[cut:], w[cut:]))
+    whole = Moments.of(x, w)
+    assert merged.n == whole.n
+    assert merged.mean == pytest.approx(whole.mean, abs=1e-12)
+    assert merged.squares == pytest.approx(whole.squares, abs=1e-9)
+
+
+def test_a_large_offset_does_not_eat_the_spread():
+    x = np.random.default_rng(0).normal(size=1000)
+    assert Moments.of(x + 1e9).std_error == pytest.approx(Moments.of(x).std_error, rel=1e-6)
+
+
+def test_moments_can_stand_in_for_the_rows():
+    x = np.array([1.0, 4.0, 2.5])
+    assert mean_estimate(Moments.of(x), name="m") == mean_estimate(x, name="m")
+
+
+@pytest.mark.parametrize(
+    ("x", "reason"),
+    [
+        ([], "there are no rows"),
+        ([2.0], "one row has no spread"),
+        ([0.1] * 7, "all contributions are equal"),
+        ([1.0, np.inf], "a contribution is not finite"),
+        ([1.0, np.nan], "a contribution is not finite"),
+    ],
+)
+def test_a_mean_without_an_honest_interval_says_why(x, reason):
+    e = mean_estimate(np.array(x), name="m", null=0.0)
+    assert (e.low, e.high, e.p_value) == (None, None, None)
+    assert reason in e.reason
+
+
+def test_equal_contributions_have_no_rounding_spread():
+    e = mean_estimate(np.full(1001, 0.1), name="m", weights=np.full(1001, 0.3))
+    assert (e.value, e.std_error) == (0.1, 0.0)
+
+
+def test_the_test_and_the_interval_agree():
+    x = np.random.default_rng(1).normal(0.4, 1, 30)
+    e = mean_estimate(x, name="m", confidence=0.95)
+    at_end = mean_estimate(x, name="m", null=e.low)
+    assert at_end.p_value == pytest.approx(0.05)
+    assert at_end.null_high == pytest.approx(e.value)
+
+
+def test_one_sided_tests_have_one_sided_bands():
+    x = np.array([1.0, 2.0, 4.0])
+    greater = mean_estimate(x, name="m", null=1.0, alternative="greater")
+    less = mean_estimate(x, name="m", null=1.0, alternative="less")
+    assert greater.p_value + less.p_value == pytest.approx(1.0)
+    assert greater.null_low is None
+    assert less.null_high is None
+    assert greater.null_high - 1.0 == pytest.approx(1.0 - less.null_low)
+
+
+def test_pairing_takes_out_what_both_share():
+    # Differences 2, 1, 3: mean 2, error 1/sqrt(3), t = 2 sqrt(3) on 2 degrees of freedom, whose
+    # two-sided p is 1 - t / sqrt(2 + t^2) = 1 - sqrt(12/14).
+    e = paired_difference(np.array([3.0, 5.0, 9.0]), np.array([1.0, 4.0, 6.0]), name="gain")
+    assert e.std_error == pytest.approx(3**-0.5)
+    assert e.p_value == pytest.approx(1 - np.sqrt(12 / 14))
+
+
+def test_pairs_must_match():
+    with pytest.raises(InputError, match="got first: 2, second: 3"):
+        paired_difference(np.ones(2), np.ones(3), name="gain")
+
+
+def test_unknown_method_is_refused():
+    with pytest.raises(InputError, match='method must be "t" or "normal", got \'z\''):
+        mean_estimate(np.ones(2), name="m", method="z")
