@@ -22,6 +22,7 @@ _ROOMS = (
     "inputs",
     "metrics",
     "results",
+    "studies",
 )
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
 _NAMES: dict[str, str] = {}
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from calipers import inputs as inputs
     from calipers import metrics as metrics
     from calipers import results as results
+    from calipers import studies as studies
 
 __all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold strings
 

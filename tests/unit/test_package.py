@@ -27,6 +27,7 @@ PUBLIC = [
     "inputs",
     "metrics",
     "results",
+    "studies",
 ]
 
 
