@@ -1,0 +1,75 @@
+"""One pinned environment per peer, built once; a peer that does not install is reported, not skipped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / "benchmarks" / "peers.toml"
+# CALIPERS_BENCH_ENVS keeps the environments in a place shared by several checkouts.
+ENVIRONMENTS = Path(os.environ.get("CALIPERS_BENCH_ENVS", ROOT / ".envs"))
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a peer's Python is, or why there is none."""
+
+    name: str
+    python: Path | None
+    problem: str = ""
+
+
+def clean_variables() -> dict[str, str]:
+    """The environment of a child: bytecode is written, one thread per numerical library."""
+    variables = {k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return variables | threads | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+
+
+def pinned() -> dict[str, dict[str, list[str]]]:
+    """Peers and their requirements."""
+    return tomllib.loads(PEERS.read_text(encoding="utf-8"))
+
+
+def build(name: str) -> Environment:
+    """The environment of one peer, installed when it is missing or its pins have changed."""
+    if name not in pinned():
+        return Environment(name, None, f"{name} is not in peers.toml")
+    steps = install_steps(pinned()[name])
+    folder = ENVIRONMENTS / name
+    python = folder / "bin" / "python"
+    stamp, wanted = folder / "installed.txt", hashlib.sha256(repr(steps).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return Environment(name, python)
+    print(f"bench: building the environment of {name}", file=sys.stderr, flush=True)
+    for command in ([sys.executable, "-m", "venv", "--clear", folder], *([python, *step] for step in steps)):
+        done = subprocess.run(command, capture_output=True, text=True, env=clean_variables(), check=False)
+        if done.returncode:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            return Environment(name, None, lines[-1] if lines else f"exit code {done.returncode}")
+    stamp.write_text(wanted, encoding="utf-8")
+    return Environment(name, python)
+
+
+def install_steps(entry: dict[str, list[str]]) -> list[list[str]]:
+    """Pip commands: ``first`` before the rest, ``without_dependencies`` after it."""
+    steps = []
+    for key, options in (("first", []), ("requirements", []), ("without_dependencies", ["--no-deps"])):
+        if entry.get(key):
+            steps.append(["-m", "pip", "install", "--quiet", *options, *entry[key]])
+    return steps
+
+
+def versions(python: Path) -> dict[str, str]:
+    """Installed packages of an environment and their versions."""
+    code = "import importlib.metadata as m\nfor d in m.distributions(): print(d.name + '==' + d.version)"
+    done = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=False, env=clean_variables()
+    )
+    return dict(line.split("==", 1) for line in sorted(set(done.stdout.split())))
