@@ -29,12 +29,11 @@ KERNELS = {
         "aps(P)",
     ),
     "calibration error, 20000": (
-        "from calipers.metrics.reliability import sup_interval_error as kernel; "
-        "f = rng.random(20000); y = rng.random(20000) < f",
-        "kernel(f, y)",
+        "from calipers.metrics import calibration_error; f = rng.random(20000); y = rng.random(20000) < f",
+        "calibration_error(y, f, random_state=0)",
     ),
-    "coverage, 20000 x 10": (
-        "from calipers.metrics import coverage; y = rng.integers(0, 10, 20000); S = rng.random((20000, 10)) < 0.9",
+    "coverage of intervals, 20000": (
+        "from calipers.metrics import coverage; y = rng.random(20000); S = np.tile([0.0, 0.9], (20000, 1))",
         "coverage(y, S, alpha=0.1)",
     ),
 }
@@ -44,7 +43,8 @@ def count(prepare: str, call: str) -> int | None:
     """Instructions of one call, or None when the kernel cannot be run."""
     totals = []
     for repeats in (1, 3):
-        code = f"import numpy as np; rng = np.random.default_rng(0); {prepare}\nfor _ in range({repeats}): {call}"
+        start = "import numpy as np; rng = np.random.default_rng(0)"
+        code = f"{start}; {prepare}\nfor _ in range({repeats}): {call}"
         command = [
             "valgrind",
             "--tool=callgrind",

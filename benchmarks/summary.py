@@ -62,8 +62,8 @@ def cells(measurements: list[dict[str, Any]]) -> list[list[str]]:
     head = ["task", "size", "against", "times our CPU", "times our memory", "our CPU s", "answers", "note"]
     body = [
         [
-            row["task"], f"{row['size']:,}", row["library"], _times(row["cpu_ratio"]), _times(row["memory_ratio"]),
-            f"{row['ours_cpu']:.3g}", row["agrees"], row["problem"][:80],
+            row["task"], f"{row['size']:,}", row["library"], _times(row["cpu_ratio"]),
+            _times(row["memory_ratio"]), f"{row['ours_cpu']:.3g}", row["agrees"], row["problem"][:80],
         ]
         for row in ratio_rows(measurements)
     ]  # fmt: skip
