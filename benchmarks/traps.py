@@ -19,8 +19,14 @@ def trap(
 ) -> Task:
     """A task of one size whose inputs and exact answer are written down."""
     return Task(
-        name=name, sizes=(1,), prepare=lambda _: inputs, exact=lambda _: exact, ours=ours, peers=peers, agree=agree
-    )  # fmt: skip
+        name=name,
+        sizes=(1,),
+        prepare=lambda _: inputs,
+        exact=lambda _: exact,
+        ours=ours,
+        peers=peers,
+        agree=agree,
+    )
 
 
 # --- ranks: n = 99 scores 1..99 at alpha = 0.1 need the 90th, n = 9 needs the 9th ---------------
@@ -79,8 +85,9 @@ def rank_trap(n: int, alpha: float) -> Task:
 def unseen_ours(i: Inputs) -> Answers:
     import warnings
 
-    from calipers.conformal import ConformalRegressor
     from sklearn.dummy import DummyRegressor
+
+    from calipers.conformal import ConformalRegressor
 
     X = np.zeros((len(i["scores"]), 1))
     with warnings.catch_warnings():
@@ -218,24 +225,40 @@ TASKS = [
     rank_trap(8, 0.1),
     rank_trap(149, 0.18),
     trap(
-        "interval of a group never calibrated", {"scores": np.arange(1.0, 50.0)}, {"infinite": True}, unseen_ours,
+        "interval of a group never calibrated",
+        {"scores": np.arange(1.0, 50.0)},
+        {"infinite": True},
+        unseen_ours,
         {"crepes": unseen_crepes},
     ),
     trap(
-        "calibration error of a calibrated constant", CONSTANT, {"error": 0.0}, constant_ours,
+        "calibration error of a calibrated constant",
+        CONSTANT,
+        {"error": 0.0},
+        constant_ours,
         {"mcgrad": constant_mcgrad, "probcal": constant_probcal},
     ),
     trap(
-        "ERT with integer features is positive", ert_inputs(), {"positive": True}, ert_ours,
+        "ERT with integer features is positive",
+        ert_inputs(),
+        {"positive": True},
+        ert_ours,
         {"covmetrics": ert_covmetrics},
     ),
     trap(
-        "ERT when every row is covered", {"X": np.random.default_rng(2).normal(size=(600, 3))}, {"error": 0.1},
-        ert_all_covered_ours, {"covmetrics": ert_all_covered_covmetrics},
+        "ERT when every row is covered",
+        {"X": np.random.default_rng(2).normal(size=(600, 3))},
+        {"error": 0.1},
+        ert_all_covered_ours,
+        {"covmetrics": ert_all_covered_covmetrics},
     ),
     trap(
-        "worst slab where coverage is 0.9 everywhere", slab_inputs(), {"slab": 0.9}, slab_ours,
-        {"covmetrics": slab_covmetrics}, near_nominal,
+        "worst slab where coverage is 0.9 everywhere",
+        slab_inputs(),
+        {"slab": 0.9},
+        slab_ours,
+        {"covmetrics": slab_covmetrics},
+        near_nominal,
     ),
     trap("coverage of rows with NaN is refused", MISSING, {"refused": True}, nan_ours, {"mapie": nan_mapie}),
-]  # fmt: skip
+]
