@@ -1,0 +1,112 @@
+"""Is the model calibrated? Exact Monte Carlo by score level, or the Brownian-range law.
+
+Under calibration the outcomes given the scores are independent coins with the stated probabilities, so
+the law of any statistic can be drawn from, whatever the scores are. With K levels one draw costs K
+binomial numbers, however many rows there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from calipers.inference import SimulatedLaw
+from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.range_law import range_quantile, range_survival
+
+N_DRAWS = 999
+NULL_LEVEL = 0.95
+# Largest number of simulated coins; beyond it the asymptotic law is used. A binomial number costs about
+# five coins.
+MAX_COINS = 100_000_000
+_BINOMIAL_COST = 5
+# Coins drawn at a time.
+_BATCH = 1 << 20
+
+Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+def n_coins(levels: ScoreLevels, n_draws: int = N_DRAWS) -> int:
+    """Cost of drawing the null ``n_draws`` times, in coins."""
+    several = int(np.sum(levels.trials > 1))
+    return n_draws * (levels.size + (_BINOMIAL_COST - 1) * several)
+
+
+def simulated_hits(
+    levels: ScoreLevels, n_draws: int, generator: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Batches (b, K) of the number of events at every level, drawn under calibration."""
+    several = np.flatnonzero(levels.trials > 1)
+    single = np.flatnonzero(levels.trials <= 1)
+    values, trials = levels.values, levels.trials.astype(np.int64)
+    batch = max(1, min(n_draws, _BATCH // levels.size))
+    for start in range(0, n_draws, batch):
+        size = min(batch, n_draws - start)
+        if not several.size:
+            yield generator.random((size, levels.size)) < values
+            continue
+        hits = np.empty((size, levels.size), dtype=np.int64)
+        hits[:, single] = generator.random((size, single.size)) < values[single]
+        hits[:, several] = generator.binomial(trials[several], values[several], (size, several.size))
+        yield hits
+
+
+def range_statistic(levels: ScoreLevels) -> Statistic:
+    """Hits (b, K) to the weighted sup-interval discrepancy (b,), total weight times c_emp."""
+    weights, ends = levels.weights, levels.block_ends
+    expected = np.cumsum(levels.trials * levels.values * levels.unit_weights)
+
+    def statistic(hits: np.ndarray) -> np.ndarray:
+        walk = np.cumsum(hits if weights is None else hits * weights, axis=1, dtype=np.float64)
+        walk -= expected
+        if ends.size < levels.size:
+            walk = walk[:, ends]
+        return np.asarray(np.maximum(walk.max(axis=1), 0) - np.minimum(walk.min(axis=1), 0))
+
+    return statistic
+
+
+def monte_carlo_law(
+    levels: ScoreLevels, statistic: Statistic, n_draws: int, generator: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """The statistic of the data and its draws, from the same arithmetic."""
+    observed = float(statistic(levels.hits[None, :])[0])
+    draws = np.concatenate([statistic(hits) for hits in simulated_hits(levels, n_draws, generator)])
+    return observed, draws
+
+
+def exact_test(levels: ScoreLevels, *, n_draws: int, generator: np.random.Generator) -> dict[str, Any]:
+    """Fields of an Estimate from the simulated null of c_emp."""
+    observed, draws = monte_carlo_law(levels, range_statistic(levels), n_draws, generator)
+    law = SimulatedLaw(draws / levels.total)
+    fields = law.estimate_fields(observed / levels.total, level=NULL_LEVEL)
+    error = law.monte_carlo_p(observed / levels.total)
+    return fields | {
+        "test": f"exact Monte Carlo by score level, {n_draws} draws",
+        "null_mean": law.mean,
+        "p_std_error": error.std_error,
+    }
+
+
+def asymptotic_test(value: float, variance: float, total: float) -> dict[str, Any]:
+    """Fields of an Estimate from the range of Brownian motion; ``variance`` is sum w^2 f (1 - f)."""
+    if variance <= 0:
+        # Only certainties were stated: under the null c_emp is 0.
+        p_value, null_high, mean = (1.0 if value <= 1e-12 else 0.0), 0.0, 0.0
+    else:
+        scale = math.sqrt(variance) / total
+        p_value, null_high = range_survival(value / scale), scale * range_quantile(NULL_LEVEL)
+        mean = scale * 2 * math.sqrt(2 / math.pi)
+    return {
+        "p_value": p_value,
+        "alternative": "greater",
+        "null_low": None,
+        "null_high": null_high,
+        "null_level": NULL_LEVEL,
+        "test": "asymptotic law of the range of Brownian motion",
+        "null_mean": mean,
+        "p_std_error": None,
+    }
