@@ -19,6 +19,12 @@ def _coverage(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[st
     return {"y_true": y, "prediction": np.tile([-1.5, 1.5], (n, 1))}, {"alpha": 0.1, "n_calibration": 200}
 
 
+def _binary_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    f = np.round(rng.random(n), 2)
+    return {"y_true": (rng.random(n) < f**1.5).astype(np.int64), "probabilities": f}, {}
+
+
 EXAMPLES: dict[str, Example] = {
     "coverage": _coverage,
+    "calibration_error": _binary_probabilities,
 }

@@ -3,9 +3,11 @@
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.marginal import coverage, is_covered
 from calipers.metrics.registry import metric_entries, metric_entry
+from calipers.metrics.reliability import calibration_error
 
 __all__ = [
     "MetricEntry",
+    "calibration_error",
     "coverage",
     "is_covered",
     "metric_entries",

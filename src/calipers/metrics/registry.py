@@ -12,7 +12,7 @@ from functools import cache
 from calipers.exceptions import InputError
 from calipers.metrics.entry import MetricEntry
 
-_MODULES = ("marginal",)
+_MODULES = ("marginal", "reliability")
 
 
 @cache

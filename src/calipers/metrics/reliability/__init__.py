@@ -1,4 +1,4 @@
-"""Can its probabilities be read as probabilities?
+"""Whether probabilities can be read as probabilities.
 
 The sup-interval calibration error with its certificates and exact test, the companions that see what it
 does not, the binned errors people are used to, and the curves behind all of them. Bounds for whole classes

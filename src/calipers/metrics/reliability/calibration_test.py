@@ -35,9 +35,7 @@ def n_coins(levels: ScoreLevels, n_draws: int = N_DRAWS) -> int:
     return n_draws * (levels.size + (_BINOMIAL_COST - 1) * several)
 
 
-def simulated_hits(
-    levels: ScoreLevels, n_draws: int, generator: np.random.Generator
-) -> Iterator[np.ndarray]:
+def simulated_hits(levels: ScoreLevels, n_draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
     """Batches (b, K) of the number of events at every level, drawn under calibration."""
     several = np.flatnonzero(levels.trials > 1)
     single = np.flatnonzero(levels.trials <= 1)

@@ -56,10 +56,10 @@ def upper_bound(
     -----
     Let B = E(Y - f)^2 and I* the population's interval. X = sign (Y - f) 1{f in I*} has mean c and
     variance at most B - c^2, and c - X <= 1 + c. Bernstein's inequality at level 0.9 delta gives
-    c <= c_emp + e(c) with e = a + sqrt(a^2 + 2 (B - c^2) L / n), a = (1 + c) L / (3 n), L = ln(1 / (0.9 delta)).
-    B is replaced by its Chernoff (Kullback-Leibler) upper bound at level delta / 10. The bound is the largest
-    c that satisfies the inequality; e is concave, so bisection finds it. Finite-sample, no assumption on
-    the model or the law. Cost: constant.
+    c <= c_emp + e(c) with e = a + sqrt(a^2 + 2 (B - c^2) L / n), a = (1 + c) L / (3 n) and
+    L = ln(1 / (0.9 delta)). B is replaced by its Chernoff (Kullback-Leibler) upper bound at level
+    delta / 10. The bound is the largest c that satisfies the inequality; e is concave, so bisection finds it.
+    Finite-sample, no assumption on the model or the law. Cost: constant.
 
     Examples
     --------
@@ -103,9 +103,7 @@ def asymptotic_upper_bound(
     return min(1.0, error + z * math.sqrt(second_moment / n))
 
 
-def asymptotic_band(
-    second_moment: float, n: float, *, confidence: float = 0.95, n_models: int = 1
-) -> float:
+def asymptotic_band(second_moment: float, n: float, *, confidence: float = 0.95, n_models: int = 1) -> float:
     """Half-width of a large-sample two-sided band around c_emp: q sqrt(second_moment / n).
 
     q is the quantile of the range of Brownian motion. c_emp minus the width is also the lower bound at the

@@ -143,7 +143,7 @@ def finite_scores_rademacher(n: int, vc_dimension: int, n_scores: int) -> float:
     --------
     >>> from calipers.metrics.reliability import finite_scores_rademacher
     >>> round(finite_scores_rademacher(10_000, 2, 100), 4)
-    0.0753
+    0.0752
     """
     n, d = check_count(n, name="n"), check_count(vc_dimension, name="vc_dimension")
     scores = check_count(n_scores, name="n_scores")

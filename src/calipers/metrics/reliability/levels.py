@@ -107,9 +107,7 @@ def _device_levels(rows: BinaryRows) -> ScoreLevels:
     last = xp.ones((1,), dtype=xp.bool, device=f.device)
     ends = xp.nonzero(xp.concat([f[1:] != f[:-1], last]))[0]
     values, hits = as_numpy(xp.take(f, ends)) + 0.0, as_numpy(xp.take(events, ends))
-    return ScoreLevels(
-        values, np.diff(as_numpy(ends), prepend=-1).astype(float), np.diff(hits, prepend=0.0)
-    )
+    return ScoreLevels(values, np.diff(as_numpy(ends), prepend=-1).astype(float), np.diff(hits, prepend=0.0))
 
 
 def has_more_levels_than(rows: BinaryRows, limit: int) -> bool:

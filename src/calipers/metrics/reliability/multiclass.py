@@ -85,7 +85,9 @@ def _class_names(y_true: Any, classes: Any, n_classes: int) -> list[Any]:
     if classes is not None:
         return list(as_numpy(classes).tolist())
     labels = as_numpy(y_true)
-    distinct = sorted(set(labels.ravel().tolist())) if labels.dtype.kind in "OUS" else np.unique(labels).tolist()
+    distinct = (
+        sorted(set(labels.ravel().tolist())) if labels.dtype.kind in "OUS" else np.unique(labels).tolist()
+    )
     return list(distinct) if len(distinct) == n_classes else list(range(n_classes))
 
 
@@ -196,9 +198,7 @@ def _expanded(rows: ClassRows) -> ClassRows:
     return ClassRows(codes[order], P[order], rows.names, None if weights is None else weights[order])
 
 
-def simulated_errors(
-    rows: ClassRows, n_draws: int, generator: np.random.Generator
-) -> Iterator[np.ndarray]:
+def simulated_errors(rows: ClassRows, n_draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
     """Batches (b, K) of the errors of all classes when every row's label is drawn from its probabilities."""
     P, n = rows.probabilities, rows.probabilities.shape[0]
     upper = np.cumsum(P, axis=1)

@@ -19,7 +19,7 @@ from calipers.metrics.reliability.calibration_test import (
 from calipers.metrics.reliability.levels import has_more_levels_than, score_levels
 from calipers.metrics.reliability.range_law import range_survival
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.sup_interval import SupInterval, sup_interval
+from calipers.metrics.reliability.sup_interval import SupInterval
 from calipers.results.formatting import format_number, format_percent
 
 SOFT_REASON = "soft labels have no Bernoulli law, so calibration cannot be tested"
@@ -120,7 +120,7 @@ def bound_fields(
     rows: BinaryRows, found: SupInterval, moments: RowMoments, *, confidence: float, n_models: int
 ) -> dict[str, Any]:
     """Upper bound (``high``), its asymptotic companion and the bounds from below, with their kind."""
-    level = {"confidence": confidence, "n_models": n_models}
+    level: dict[str, Any] = {"confidence": confidence, "n_models": n_models}
     value, second = min(1.0, found.value), moments.second_moment
     equal = rows.weights is None or moments.n_effective >= rows.n * (1 - 1e-12)
     n = rows.n if equal else moments.n_effective

@@ -51,31 +51,48 @@ class SupInterval:
 
 @dataclass(slots=True)
 class _Extreme:
-    """Highest reading so far of ``direction`` times the walk, and the score at which it is read."""
+    """Highest reading so far of ``direction`` times the walk, and the first and last score that read it."""
 
     direction: int
     tie: float
     level: float = 0.0
-    score: float = -math.inf
+    first: float = -math.inf
+    last: float = -math.inf
 
     def update(self, levels: np.ndarray, scores: np.ndarray) -> None:
         best = float(levels.max() if self.direction > 0 else -levels.min())
-        if best > self.level + self.tie:
-            reached = levels >= best - self.tie if self.direction > 0 else -levels >= best - self.tie
-            self.score = float(scores[int(np.argmax(reached))])
+        if best < self.level - self.tie:
+            return
+        is_new = best > self.level + self.tie
         self.level = max(self.level, best)
+        reached = np.flatnonzero(self.direction * levels >= self.level - self.tie)
+        if is_new:
+            self.first = float(scores[reached[0]])
+        self.last = float(scores[reached[-1]]) if reached.size else self.last
 
 
 def sup_interval(rows: BinaryRows) -> SupInterval:
-    """c_emp, its interval and its sign; ties are pooled, -0.0 equals 0.0, any array library."""
+    """c_emp, its interval and its sign; ties are pooled, -0.0 equals 0.0, any array library.
+
+    Where several intervals attain the maximum, a narrow one is reported: zero steps at its ends are left out.
+    """
     total = rows.total
     tie = _TIE * total
     top, bottom = _extremes_on_host(rows, tie) if rows.on_host else _extremes_by_sorting(rows, tie)
     height = top.level + bottom.level
     if height <= 4 * tie:
         return SupInterval(height / total, math.nan, math.nan, 0)
-    low, high = sorted((top.score, bottom.score))
-    return SupInterval(height / total, low, high, 1 if top.score == high else -1)
+    return SupInterval(height / total, *_between(top, bottom))
+
+
+def _between(top: _Extreme, bottom: _Extreme) -> tuple[float, float, int]:
+    """Ends and sign of the interval between the lowest and the highest reading."""
+    if top.last < bottom.first:
+        return top.last, bottom.first, -1
+    if bottom.last < top.first:
+        return bottom.last, top.first, 1
+    low, high = sorted((top.first, bottom.first))
+    return low, high, 1 if top.first == high else -1
 
 
 def _extremes_by_sorting(rows: BinaryRows, tie: float) -> tuple[_Extreme, _Extreme]:
@@ -94,11 +111,12 @@ def _device_extreme(f: Array, walk: Array, is_end: Array, direction: int, tie: f
     xp = namespace(f)
     nowhere = xp.asarray(-math.inf, dtype=xp.float64, device=f.device)
     readings = xp.where(is_end, direction * walk, nowhere)
-    level = float(xp.max(readings))
-    if level <= tie:
-        return _Extreme(direction, tie, max(0.0, level))
-    first = int(xp.argmax(xp.astype(readings >= level - tie, xp.int8)))
-    return _Extreme(direction, tie, level, float(f[first]) + 0.0)
+    level = max(0.0, float(xp.max(readings)))
+    reached = xp.nonzero(readings >= level - tie)[0]
+    if reached.shape[0] == 0:
+        return _Extreme(direction, tie)
+    first, last = (float(f[int(reached[end])]) + 0.0 for end in (0, reached.shape[0] - 1))
+    return _Extreme(direction, tie, level, first if level > tie else -math.inf, last)
 
 
 class _Buckets:
@@ -148,8 +166,7 @@ def _packed_keys(rows: BinaryRows, buckets: _Buckets, chosen: np.ndarray) -> np.
     """
     parts = []
     for f, y, _ in rows.blocks():
-        f += 0.0  # -0.0 becomes 0.0
-        keys = f.view(np.uint64) << np.uint64(1)
+        keys = (f + 0.0).view(np.uint64) << np.uint64(1)
         keys |= y.astype(np.uint64)
         parts.append(keys if chosen.all() else keys[chosen[buckets(f)]])
     packed = np.concatenate(parts)
