@@ -15,6 +15,7 @@ from calipers.version import __version__
 # Modules a user may reach as ``calipers.<name>``.
 _ROOMS = (
     "arrays",
+    "calibration",
     "conformal",
     "datasets",
     "exceptions",
@@ -29,6 +30,7 @@ _NAMES: dict[str, str] = {}
 
 if TYPE_CHECKING:
     from calipers import arrays as arrays
+    from calipers import calibration as calibration
     from calipers import conformal as conformal
     from calipers import datasets as datasets
     from calipers import exceptions as exceptions

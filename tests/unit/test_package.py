@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = [
     "__version__",
     "arrays",
+    "calibration",
     "conformal",
     "datasets",
     "exceptions",

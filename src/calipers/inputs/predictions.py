@@ -199,6 +199,8 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
     if pos_label is not None:
         return _equals_positive(labels, pos_label, name)
     xp = namespace(labels)
+    if not _is_text(labels) and xp.isdtype(labels.dtype, "bool"):
+        return labels
     numbers_like = not isinstance(labels, np.ndarray) or labels.dtype.kind in "biuf"
     if numbers_like and bool(xp.all((labels == 0) | (labels == 1))):
         return xp.astype(labels, xp.bool)
