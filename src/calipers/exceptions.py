@@ -5,7 +5,8 @@
     CalipersError
     ├── InputError(ValueError)              the value breaks a rule: range, shape, length, NaN
     ├── InputTypeError(TypeError)           the object is of a kind that cannot be used
-    └── MissingDependencyError(ImportError) an optional part is not installed
+    ├── MissingDependencyError(ImportError) an optional part is not installed
+    └── FitError(RuntimeError)              the algorithm under test failed on one of its subsets
 
     CalipersWarning(UserWarning)
     ├── SmallSampleWarning                  too few rows for a finite or informative answer
@@ -27,6 +28,7 @@ __all__ = [
     "CalipersError",
     "CalipersWarning",
     "DegradedResultWarning",
+    "FitError",
     "InputError",
     "InputTypeError",
     "MissingDependencyError",
@@ -50,6 +52,10 @@ class InputTypeError(CalipersError, TypeError):
 
 class MissingDependencyError(CalipersError, ImportError):
     """An optional part of the package is not installed."""
+
+
+class FitError(CalipersError, RuntimeError):
+    """The algorithm under test failed on one of its training subsets."""
 
 
 class CalipersWarning(UserWarning):

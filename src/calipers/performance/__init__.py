@@ -1,0 +1,27 @@
+"""Conformal performance prediction: what will this model, or this algorithm retrained, score next?"""
+
+from calipers.performance.algorithm import AlgorithmPerformance
+from calipers.performance.candidate import CandidatePerformance
+from calipers.performance.forecast import LossForecast, forecast_losses
+from calipers.performance.guarantee import Guarantee
+from calipers.performance.losses import LogLoss, PinballLoss
+from calipers.performance.monitoring import LossMonitor
+from calipers.performance.outcomes import ConfusionOutcome
+from calipers.performance.shift import effective_sample_size, estimate_shift_weights, shifted_intervals
+from calipers.performance.symbolic import SymbolicPerformance
+
+__all__ = [
+    "AlgorithmPerformance",
+    "CandidatePerformance",
+    "ConfusionOutcome",
+    "Guarantee",
+    "LogLoss",
+    "LossForecast",
+    "LossMonitor",
+    "PinballLoss",
+    "SymbolicPerformance",
+    "effective_sample_size",
+    "estimate_shift_weights",
+    "forecast_losses",
+    "shifted_intervals",
+]

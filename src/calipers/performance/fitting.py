@@ -1,0 +1,245 @@
+"""Many small fits through joblib: the same numbers for any number of workers and any backend.
+
+Every fit has its own random stream, spawned from the one seed, and its own number of threads, the same
+everywhere; so a value depends on its block only, never on who computed it or when. Fits travel in
+chunks with the rows they need, so the data set crosses to the workers once in all.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+
+from calipers.exceptions import FitError, InputError
+from calipers.inputs import check_count
+from calipers.performance.caching import FitCache
+from calipers.performance.rows import Rows
+
+# Enough chunks that workers of unequal speed end together, few enough that dispatch costs nothing.
+_CHUNKS_PER_WORKER = 16
+_MAX_SEED = 2**31 - 1
+
+# evaluate(fitted estimator, evaluation rows) -> one value (a float, or a symbol)
+Evaluate = Callable[[Any, Rows], Any]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How the fits are run; none of it changes a result.
+
+    ``on_failure``: "raise" stops at the first failed subset, "infinite" counts it as infinite loss.
+    """
+
+    n_jobs: int | None = None
+    on_failure: str = "raise"
+    cache: str | None = None
+    progress: bool | Progress = False
+    inner_threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.on_failure not in {"raise", "infinite"}:
+            raise InputError(f'on_failure must be "raise" or "infinite", got {self.on_failure!r}.')
+        check_count(self.inner_threads, name="inner_threads")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one fit gave: a value, or the error that stopped it."""
+
+    index: int
+    value: Any
+    error: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    index: int
+    train: Rows
+    evaluate: Rows
+    seed: int
+
+
+def fit_blocks(
+    estimator: Any,
+    rows: Rows,
+    train: np.ndarray,
+    evaluate_rows: np.ndarray,
+    evaluate: Evaluate,
+    *,
+    generator: np.random.Generator,
+    options: FitOptions,
+    failed_value: Any = np.inf,
+) -> tuple[list[Any], dict[int, str]]:
+    """Value of every block, and the error of every block that failed.
+
+    Parameters
+    ----------
+    estimator : object with ``fit``
+        Cloned for every block; parameters called ``random_state`` that are None get the block's seed.
+    train, evaluate_rows : int array (k, m) and (k, b)
+        Rows of each block.
+    evaluate : callable
+        Fitted estimator and evaluation rows to one value.
+    failed_value : object
+        What a failed block counts as when ``options.on_failure`` is "infinite".
+
+    Raises
+    ------
+    FitError
+        At the first failed subset, when failures raise.
+    """
+    seeds = generator.integers(0, _MAX_SEED, size=len(train))
+    cache = FitCache.open(options.cache, estimator, rows, train, evaluate_rows, seeds, evaluate)
+    values: list[Any] = [None] * len(train)
+    done = cache.known
+    for index, value in done.items():
+        values[index] = value
+    todo = [j for j in range(len(train)) if j not in done]
+    failures: dict[int, str] = {}
+    with _reporter(options.progress, len(train)) as report:
+        report(len(done))
+        chunks = (
+            [_Block(j, rows.take(train[j]), rows.take(evaluate_rows[j]), int(seeds[j])) for j in chunk]
+            for chunk in _chunked(todo, options.n_jobs)
+        )
+        for outcomes in _run(estimator, chunks, evaluate, options):
+            _record(outcomes, values, failures, cache, options, failed_value)
+            report(len(outcomes))
+    return values, failures
+
+
+def _record(
+    outcomes: list[Outcome],
+    values: list[Any],
+    failures: dict[int, str],
+    cache: FitCache,
+    options: FitOptions,
+    failed_value: Any,
+) -> None:
+    good = [o for o in outcomes if not o.error]
+    cache.store({o.index: o.value for o in good})
+    for outcome in outcomes:
+        values[outcome.index] = failed_value if outcome.error else outcome.value
+        if outcome.error and options.on_failure == "raise":
+            error = FitError(
+                f"the fit on training subset {outcome.index} of {len(values)} failed: {outcome.error}. "
+                'Repair it, or pass on_failure="infinite" to count failures as infinite loss.'
+            )
+            error.add_note(outcome.trace)
+            raise error
+        if outcome.error:
+            failures[outcome.index] = outcome.error
+
+
+def _run(
+    estimator: Any, chunks: Iterator[list[_Block]], evaluate: Evaluate, options: FitOptions
+) -> Iterator[list[Outcome]]:
+    tasks = (delayed(run_chunk)(estimator, chunk, evaluate, options.inner_threads) for chunk in chunks)
+    try:
+        parallel = Parallel(n_jobs=options.n_jobs, return_as="generator")
+    except ValueError:  # a backend that can only return everything at the end
+        parallel = Parallel(n_jobs=options.n_jobs)
+    yield from parallel(tasks)
+
+
+def _chunked(indices: Sequence[int], n_jobs: int | None) -> Iterator[Sequence[int]]:
+    workers = effective_n_jobs(n_jobs)
+    size = 1 if workers == 1 else max(1, len(indices) // (_CHUNKS_PER_WORKER * workers))
+    for start in range(0, len(indices), size):
+        yield indices[start : start + size]
+
+
+def run_chunk(estimator: Any, blocks: list[_Block], evaluate: Evaluate, threads: int) -> list[Outcome]:
+    """Fit and evaluate some blocks, in a worker; an exception becomes part of the outcome."""
+    with _thread_limit(threads):
+        return [_run_block(estimator, block, evaluate) for block in blocks]
+
+
+def _run_block(estimator: Any, block: _Block, evaluate: Evaluate) -> Outcome:
+    try:
+        model = seeded_clone(estimator, block.seed)
+        fitted = model.fit(block.train.X) if block.train.y is None else model.fit(block.train.X, block.train.y)
+        # Some algorithms return the fitted model, as scikit-learn's do; others return nothing.
+        return Outcome(block.index, evaluate(model if fitted is None else fitted, block.evaluate))
+    except Exception as error:  # noqa: BLE001 - any failure of the user's algorithm is reported with its subset
+        return Outcome(block.index, None, f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def seeded_clone(estimator: Any, seed: int) -> Any:
+    """An unfitted copy whose open random states are set; a random state the user fixed stays fixed.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from calipers.performance.fitting import seeded_clone
+    >>> seeded_clone(SGDClassifier(), 7).random_state == seeded_clone(SGDClassifier(), 7).random_state
+    True
+    """
+    model = clone(estimator, safe=False)
+    if not hasattr(model, "get_params"):
+        return model
+    names = [
+        name
+        for name, value in sorted(model.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    if names:
+        draws = np.random.default_rng(seed).integers(0, _MAX_SEED, size=len(names))
+        model.set_params(**dict(zip(names, draws.tolist(), strict=True)))
+    return model
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    # Finding the loaded libraries costs milliseconds, limiting them microseconds: find once per process.
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _thread_limit(threads: int) -> AbstractContextManager[Any]:
+    """The same number of threads per fit in every process: sums are then added in the same order."""
+    context: AbstractContextManager[Any] = _controller().limit(limits=threads)
+    return context
+
+
+class _reporter:
+    """Counts finished fits for a callable, or for a bar on stderr, or for nobody."""
+
+    def __init__(self, progress: bool | Progress, total: int) -> None:
+        self._progress, self._total, self._done, self._bar = progress, total, 0, None
+
+    def __enter__(self) -> Callable[[int], None]:
+        if self._progress is True:
+            self._start_bar()
+        return self._advance
+
+    def _start_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("fits"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True))
+        self._bar.start()
+        self._task = self._bar.add_task("fits", total=self._total)
+
+    def _advance(self, count: int) -> None:
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done)
+        elif callable(self._progress):
+            self._progress(self._done, self._total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

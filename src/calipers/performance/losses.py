@@ -1,0 +1,199 @@
+"""What a loss may be: a name, a callable per row, a callable or scikit-learn scorer per batch.
+
+Every named loss is an object ``loss(estimator, X, y) -> one value per row``. A callable may instead
+return one number for the rows it is given (a batch loss); scikit-learn's scorers do, and are used as
+they are: a score stays a score, higher is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs import check_fraction
+
+Loss = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """Negative log-probability of the true label, or of the value itself for a density model.
+
+    Parameters
+    ----------
+    floor : float
+        Smallest probability counted. A label the model has not seen in training has probability 0
+        and therefore costs ``-log(floor)``; the default is the rounding unit, 36.04 in nats.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from calipers.performance import LogLoss
+    >>> model = DummyClassifier(strategy="prior").fit([[0], [0], [0], [0]], [0, 0, 0, 1])
+    >>> LogLoss(floor=1e-3)(model, [[0], [0], [0]], [0, 1, 2]).round(3)
+    array([0.288, 1.386, 6.908])
+    """
+
+    floor: float = float(np.finfo(np.float64).eps)
+
+    def __post_init__(self) -> None:
+        check_fraction(self.floor, name="floor", meaning="It is the smallest probability counted")
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
+        """One value per row."""
+        return -np.log(np.clip(true_label_probability(estimator, X, y), self.floor, 1.0))
+
+
+@dataclass(frozen=True)
+class PinballLoss:
+    """Loss of a predicted quantile: ``level`` times a shortfall, ``1 - level`` times an excess.
+
+    Parameters
+    ----------
+    level : float
+        Quantile that the model predicts; 0.5 gives half the absolute error.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from calipers.performance import PinballLoss
+    >>> model = DummyRegressor(strategy="constant", constant=2.0).fit([[0]], [0.0])
+    >>> PinballLoss(0.9)(model, [[0], [0]], [3.0, 1.0])
+    array([0.9, 0.1])
+    """
+
+    level: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_fraction(self.level, name="level", meaning="It is the level of the predicted quantile")
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
+        """One value per row."""
+        error = _residual(estimator, X, y)
+        return np.maximum(self.level * error, (self.level - 1.0) * error)
+
+
+def true_label_probability(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Probability the model gives to each row's label; 0 for a label it has not seen."""
+    table = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    column, known = _class_columns(estimator, y)
+    return np.where(known, table[np.arange(len(column)), column], 0.0)
+
+
+def _class_columns(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    classes, labels = np.asarray(estimator.classes_), np.asarray(y)
+    order = np.argsort(classes)
+    at = order[np.minimum(np.searchsorted(classes, labels, sorter=order), classes.size - 1)]
+    return at, np.asarray(classes[at] == labels)
+
+
+def _residual(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    target, predicted = np.asarray(y, dtype=np.float64), np.asarray(estimator.predict(X), dtype=np.float64)
+    if target.shape != predicted.shape:
+        raise InputError(
+            f"predict must return an array shaped like y, got {predicted.shape} for {target.shape}."
+        )
+    return np.asarray(target - predicted)
+
+
+def _squared(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    error = _residual(estimator, X, y) ** 2
+    return error.sum(axis=1) if error.ndim == 2 else error
+
+
+def _absolute(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    error = np.abs(_residual(estimator, X, y))
+    return error.sum(axis=1) if error.ndim == 2 else error
+
+
+def _zero_one(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    wrong = np.asarray(estimator.predict(X)) != np.asarray(y)
+    return np.asarray(wrong.any(axis=1) if wrong.ndim == 2 else wrong, dtype=np.float64)
+
+
+def _brier(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Squared distance from the indicator of the true label; an unseen label has its own column."""
+    table = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    true = true_label_probability(estimator, X, y)
+    # sum_k (p_k - 1[k = y])^2 = sum_k p_k^2 - 2 p_y + 1.
+    return np.asarray((table**2).sum(axis=1) - 2.0 * true + 1.0)
+
+
+def _hinge(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """``max(0, 1 - margin)``; the margin is that of Crammer and Singer with three or more classes."""
+    decision = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    column, known = _class_columns(estimator, y)
+    if decision.ndim == 1:
+        margin = np.where(column == 1, decision, -decision)
+    else:
+        rows = np.arange(len(column))
+        own = decision[rows, column]
+        others = decision.copy()
+        others[rows, column] = -np.inf
+        margin = own - others.max(axis=1)
+    # A label never seen in training has no decision value: no margin is small enough.
+    return np.maximum(0.0, 1.0 - np.where(known, margin, -np.inf))
+
+
+def _poisson(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Poisson deviance of a predicted mean."""
+    from scipy.special import xlogy
+
+    target = np.asarray(y, dtype=np.float64)
+    mean = target - _residual(estimator, X, y)
+    return np.asarray(2.0 * (xlogy(target, target / mean) - target + mean))
+
+
+def _absolute_percentage(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    target = np.asarray(y, dtype=np.float64)
+    return np.asarray(np.abs(_residual(estimator, X, y)) / np.abs(target))
+
+
+NAMED_LOSSES: dict[str, Loss] = {
+    "squared": _squared,
+    "absolute": _absolute,
+    "absolute_percentage": _absolute_percentage,
+    "pinball": PinballLoss(),
+    "poisson": _poisson,
+    "log": LogLoss(),
+    "brier": _brier,
+    "zero_one": _zero_one,
+    "hinge": _hinge,
+}
+
+
+def resolve_loss(loss: str | Loss) -> Loss:
+    """The callable behind a name of ours, of a scikit-learn scorer, or the callable itself.
+
+    Examples
+    --------
+    >>> from calipers.performance.losses import resolve_loss
+    >>> resolve_loss("pinball")
+    PinballLoss(level=0.5)
+    """
+    if callable(loss):
+        return loss
+    if not isinstance(loss, str):
+        raise InputTypeError(
+            f"loss must be a name or a callable loss(estimator, X, y), got {type(loss).__name__}."
+        )
+    if loss in NAMED_LOSSES:
+        return NAMED_LOSSES[loss]
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if loss in get_scorer_names():
+        scorer: Loss = get_scorer(loss)
+        return scorer
+    raise InputError(
+        f"loss must be one of {', '.join(NAMED_LOSSES)}, a scikit-learn scorer's name (for batches), "
+        f"or a callable, got {loss!r}."
+    )
+
+
+def is_scorer(loss: Loss) -> bool:
+    """Whether the loss is a scikit-learn scorer: one number per batch, higher is better."""
+    return hasattr(loss, "_score_func") and hasattr(loss, "_sign")
