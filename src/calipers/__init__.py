@@ -22,6 +22,7 @@ _ROOMS = (
     "inference",
     "inputs",
     "metrics",
+    "performance",
     "results",
     "studies",
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from calipers import inference as inference
     from calipers import inputs as inputs
     from calipers import metrics as metrics
+    from calipers import performance as performance
     from calipers import results as results
     from calipers import studies as studies
 

@@ -27,6 +27,7 @@ PUBLIC = [
     "inference",
     "inputs",
     "metrics",
+    "performance",
     "results",
     "studies",
 ]

@@ -1,4 +1,4 @@
-"""Conformal performance prediction: what will this model, or this algorithm retrained, score next?"""
+"""Conformal performance prediction: what this model, or this algorithm retrained, will score next."""
 
 from calipers.performance.algorithm import AlgorithmPerformance
 from calipers.performance.candidate import CandidatePerformance

@@ -15,11 +15,12 @@ from calipers.inputs import check_alpha
 from calipers.performance.answers import LossAnswers
 from calipers.performance.batches import batch_losses
 from calipers.performance.feature_map import FeatureFunction
-from calipers.performance.fitting import FitOptions, Progress, fit_blocks
+from calipers.performance.fitting import FitOptions, fit_blocks
 from calipers.performance.forecast import LossForecast
 from calipers.performance.guarantee import Guarantee, Side
 from calipers.performance.losses import Loss, resolve_loss
 from calipers.performance.modulation import Modulation, check_modulation, fit_modulation
+from calipers.performance.progress import Progress
 from calipers.performance.rows import Rows, check_rows
 from calipers.performance.splitting import BlockPlan, plan_blocks
 
@@ -211,7 +212,9 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
         )
         return np.array(values, dtype=np.float64).reshape(parts, k)
 
-    def _finish(self, rows: Rows, plan: BlockPlan, losses: np.ndarray, auxiliary: np.random.Generator) -> None:
+    def _finish(
+        self, rows: Rows, plan: BlockPlan, losses: np.ndarray, auxiliary: np.random.Generator
+    ) -> None:
         self.n_points_, self.train_size_ = plan.n_points, plan.train_size
         self.evaluation_rows_, self.discarded_rows_ = plan.evaluate[-1], plan.discarded
         self.modulation_: Modulation | None = None
@@ -232,7 +235,7 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             losses[-1],
             self.alpha,
             tight=self.tight,
-            target=f"the loss of the algorithm on {case}, once trained anew on {plan.train_size} rows,",
+            target=f"the loss of the algorithm on {case}, trained anew on {plan.train_size} rows,",
             condition=RANDOM_ORDER,
             rows_per_loss=parts * (plan.train_size + b),
             train_size=plan.train_size,

@@ -75,7 +75,7 @@ class LossForecast:
         self._rows_per_loss, self._train_size = rows_per_loss, train_size
 
     def interval(self, alpha: Any = None) -> tuple[float, float]:
-        """Closed two-sided interval for the next loss, eq. 15-16; ``-inf`` and ``inf`` when n is too small."""
+        """Closed two-sided interval for the next loss, eq. 15-16; infinite ends when n is too small."""
         return self._ends(alpha, "two-sided")
 
     def upper_bound(self, alpha: Any = None) -> float:
@@ -103,6 +103,7 @@ class LossForecast:
             needed=losses_needed(level, side, tight=self.tight),
             rows_per_loss=self._rows_per_loss,
             train_size=self._train_size,
+            side=side,
         )
 
     def probability(self, at_most: float, *, confidence: float = 0.95) -> Estimate:
@@ -241,9 +242,7 @@ class LossForecast:
         return f"LossForecast(n={self.losses_.size}, alpha={self.alpha}, interval=({low:.6g}, {high:.6g}))"
 
     def _ends(self, alpha: Any, side: Side) -> tuple[float, float]:
-        ranks = end_ranks(
-            self.losses_.size, self.alpha if alpha is None else alpha, side, tight=self.tight
-        )
+        ranks = end_ranks(self.losses_.size, self.alpha if alpha is None else alpha, side, tight=self.tight)
         return order_statistic(self.losses_, ranks[0]), order_statistic(self.losses_, ranks[1])
 
 

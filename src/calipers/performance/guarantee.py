@@ -14,6 +14,8 @@ from calipers.results.formatting import format_number
 
 Side = Literal["two-sided", "upper", "lower"]
 _SIDES = ("two-sided", "upper", "lower")
+# Ends that each side asks for; the others are infinite by design.
+_ENDS = {"two-sided": ("lower", "upper"), "upper": ("upper",), "lower": ("lower",)}
 
 
 def losses_needed(alpha: Any, side: Side, *, tight: bool = False) -> int:
@@ -22,8 +24,8 @@ def losses_needed(alpha: Any, side: Side, *, tight: bool = False) -> int:
     Examples
     --------
     >>> from calipers.performance.guarantee import losses_needed
-    >>> losses_needed(0.1, "upper"), losses_needed(0.1, "two-sided"), losses_needed(0.1, "two-sided", tight=True)
-    (9, 20, 19)
+    >>> losses_needed(0.1, "upper"), losses_needed(0.1, "two-sided")
+    (9, 20)
     """
     level = exact_level(alpha)
     if side != "two-sided":
@@ -72,6 +74,8 @@ class Guarantee:
         The ends themselves; None when they depend on the case.
     region : str
         What the promise is about when they do.
+    side : {"two-sided", "upper", "lower"}
+        Which ends were asked for.
 
     Examples
     --------
@@ -93,6 +97,7 @@ class Guarantee:
     rows_per_loss: int = 1
     train_size: int | None = None
     region: str = "its predicted interval"
+    side: Side = "two-sided"
 
     @property
     def coverage(self) -> Fraction:
@@ -136,13 +141,15 @@ class Guarantee:
         infinite = [
             name
             for name, rank, stop in (("lower", self.low_rank, 0), ("upper", self.high_rank, self.n + 1))
-            if rank == stop and self.n < self.needed
+            if rank == stop and name in _ENDS[self.side]
         ]
         if not infinite:
             return ""
         ends = f"the {' and '.join(infinite)} end{'s are' if len(infinite) > 1 else ' is'} infinite because"
         rows = f" ({self.rows_needed} rows)" if self.rows_per_loss > 1 else ""
-        return f"{ends} {self.n} losses are fewer than the {self.needed} needed at alpha = {self.alpha:g}{rows}"
+        return (
+            f"{ends} {self.n} losses are fewer than the {self.needed} needed at alpha = {self.alpha:g}{rows}"
+        )
 
 
 def _percent(share: Fraction | float) -> str:

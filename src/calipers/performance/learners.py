@@ -31,7 +31,9 @@ def default_quantile_learner() -> Any:
     if is_installed("quantile_forest"):
         from quantile_forest import RandomForestQuantileRegressor
 
-        return RandomForestQuantileRegressor(n_estimators=200, min_samples_leaf=5)
+        # All rows of a leaf count (None), as Meinshausen has it; subsampling them would also seed Python's
+        # global generator.
+        return RandomForestQuantileRegressor(n_estimators=200, min_samples_leaf=5, max_samples_leaf=None)
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(
@@ -94,7 +96,8 @@ class QuantileLearner:
             return [seeded_clone(self._learner, self._seed)]
         name = _level_parameter(self._learner)
         return [
-            seeded_clone(clone(self._learner).set_params(**{name: level}), self._seed) for level in self._levels
+            seeded_clone(clone(self._learner).set_params(**{name: level}), self._seed)
+            for level in self._levels
         ]
 
 
@@ -111,6 +114,6 @@ def _level_parameter(learner: Any) -> str:
     if "alpha" in parameters and parameters.get("loss") == "quantile":
         return "alpha"
     raise InputTypeError(
-        f"learner must be able to predict quantiles, {type(learner).__name__} cannot. Use an estimator with a "
-        "parameter quantile, a quantile forest, or a pair of estimators (low, high)."
+        f"learner must be able to predict quantiles, {type(learner).__name__} cannot. Use an estimator "
+        "with a parameter quantile, a quantile forest, or a pair of estimators (low, high)."
     )

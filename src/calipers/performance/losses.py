@@ -45,7 +45,8 @@ class LogLoss:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """One value per row."""
-        return -np.log(np.clip(true_label_probability(estimator, X, y), self.floor, 1.0))
+        probability = np.clip(true_label_probability(estimator, X, y), self.floor, 1.0)
+        return np.asarray(-np.log(probability))
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _squared(estimator: Any, X: Any, y: Any) -> np.ndarray:
 
 
 def _absolute(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    error = np.abs(_residual(estimator, X, y))
+    error = np.asarray(np.abs(_residual(estimator, X, y)))
     return error.sum(axis=1) if error.ndim == 2 else error
 
 

@@ -74,6 +74,7 @@ class Modulation:
             low=None,
             high=None,
             needed=losses_needed(free.alpha, "upper"),
+            side="upper",
         )
 
 
@@ -123,4 +124,4 @@ def finite_losses(losses: np.ndarray) -> np.ndarray:
         return losses
     if not finite.any():
         return np.zeros(losses.size)
-    return np.clip(losses, losses[finite].min(), losses[finite].max())
+    return np.asarray(np.clip(losses, losses[finite].min(), losses[finite].max()))

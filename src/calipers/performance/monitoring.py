@@ -56,7 +56,7 @@ class LossMonitor:
     The capital mixes bets e p^(e-1), e in {1, 0.8, ..., 0.2}; after each step a share of every bet's capital
     is spread over all bets (rates 0.001, 0.01, 0.1, equally mixed), so that a change late in the stream is
     met by a bettor that has not lost all. Mixtures of martingales are martingales: the false-alarm rate
-    is exact in the sense of Ville's inequality, whatever the loss. O(log n) search and one insertion per loss.
+    holds by Ville's inequality, whatever the loss. One search and one insertion per loss.
 
     References
     ----------

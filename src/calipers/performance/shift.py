@@ -137,7 +137,8 @@ def estimate_shift_weights(
     >>> import numpy as np
     >>> from calipers.performance import estimate_shift_weights
     >>> rng = np.random.default_rng(0)
-    >>> old, new = estimate_shift_weights(rng.normal(size=(400, 1)), rng.normal(1, 1, (400, 1)), random_state=0)
+    >>> X_old, X_new = rng.normal(0, 1, (400, 1)), rng.normal(1, 1, (400, 1))
+    >>> old, new = estimate_shift_weights(X_old, X_new, random_state=0)
     >>> bool(old.mean() < new.mean())
     True
     """

@@ -21,10 +21,11 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_alpha, check_groups, exact_level
 from calipers.performance.algorithm import RANDOM_ORDER, fit_options
 from calipers.performance.feature_map import FeatureFunction, FeatureMap
-from calipers.performance.fitting import Progress, fit_blocks, seeded_clone
+from calipers.performance.fitting import fit_blocks, seeded_clone
 from calipers.performance.guarantee import Guarantee, losses_needed
 from calipers.performance.learners import QuantileLearner, default_classifier, default_quantile_learner
 from calipers.performance.outcomes import OutcomeFunction, resolve_outcome
+from calipers.performance.progress import Progress
 from calipers.performance.rows import Rows, check_rows
 from calipers.performance.splitting import plan_blocks
 
@@ -206,7 +207,7 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
         if missing:
             raise InputError(f"outcomes must list every outcome that occurs, {missing[0]!r} is missing.")
         self.outcomes_ = listed
-        return np.array([position[symbol] for symbol in seen.tolist()])[codes]
+        return np.asarray(np.array([position[symbol] for symbol in seen.tolist()])[codes])
 
     def _calibrate(self, cases: list[Rows], codes: np.ndarray, auxiliary: np.random.Generator) -> None:
         seeds = auxiliary.integers(0, 2**31 - 1, size=2).tolist()
@@ -233,7 +234,7 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
         """Which outcomes belong to the set of each case, bool (n, n_outcomes), columns in ``outcomes_``."""
         check_is_fitted(self, "scores_")
         threshold = conformal_quantile(self.scores_, self.alpha if alpha is None else alpha)
-        return self._nonconformity(self._features.transform(check_rows(X, y))) <= threshold
+        return np.asarray(self._nonconformity(self._features.transform(check_rows(X, y))) <= threshold)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         """The promise of ``predict_set`` at this level, in numbers; its ``str`` is the sentence."""
@@ -241,7 +242,7 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
         level = self.alpha if alpha is None else alpha
         n = self.scores_.size
         return Guarantee(
-            target=f"the outcome of the algorithm on one new row, once trained anew on {self.train_size_} rows,",
+            target=f"the outcome of the algorithm on one new row, trained anew on {self.train_size_} rows,",
             condition=RANDOM_ORDER,
             n=n,
             alpha=check_alpha(level),
@@ -253,6 +254,7 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
             rows_per_loss=3 * (self.train_size_ + 1),
             train_size=self.train_size_,
             region="its predicted set",
+            side="upper",
         )
 
     @property
