@@ -1,5 +1,8 @@
 """Conformal predictors, scores, ranks and p-values."""
 
+from calipers.conformal.classifier import ConformalClassifier
+from calipers.conformal.p_values import conformal_p_values
+from calipers.conformal.pac import pac_quantile, pac_rank, smallest_pac_size
 from calipers.conformal.ranks import (
     conformal_interval,
     conformal_quantile,
@@ -7,11 +10,27 @@ from calipers.conformal.ranks import (
     interval_ranks,
     smallest_calibration_size,
 )
+from calipers.conformal.regressor import ConformalRegressor
+from calipers.conformal.scores import aps, lac, margin, raps, saps, top_k
+from calipers.conformal.weighted import LikelihoodRatio
 
 __all__ = [
+    "ConformalClassifier",
+    "ConformalRegressor",
+    "LikelihoodRatio",
+    "aps",
     "conformal_interval",
+    "conformal_p_values",
     "conformal_quantile",
     "conformal_rank",
     "interval_ranks",
+    "lac",
+    "margin",
+    "pac_quantile",
+    "pac_rank",
+    "raps",
+    "saps",
     "smallest_calibration_size",
+    "smallest_pac_size",
+    "top_k",
 ]

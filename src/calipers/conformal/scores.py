@@ -1,0 +1,468 @@
+"""Nonconformity scores of classification: (n, K) probabilities in, (n, K) scores out, higher is stranger.
+
+The same rule scores calibration labels and test labels, bit for bit. That is why probabilities enter
+sums in multiples of 2^-52: sums below 2 of such numbers are exact in any order, so the mass of the
+larger labels found by counting (calibration, no sort) equals the one found by sorting (test).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, as_array, namespace, on_device_of
+from calipers.conformal.blocks import row_blocks
+from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs import check_probabilities, require_finite
+from calipers.inputs.rows import numeric
+
+_BLOCK = 1 << 17
+# rank (from 1), own mass, mass through the rank, largest probability, u, number of labels -> score
+Formula = Callable[..., Array]
+
+
+def lac(P: Any) -> Array:
+    """Least ambiguous classifier: ``1 - p``. Smallest sets on average, uneven coverage over objects.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+        In [0, 1]; smaller is more conforming.
+
+    References
+    ----------
+    Sadinle, Lei, Wasserman (2019), Least ambiguous set-valued classifiers with bounded error levels.
+
+    Examples
+    --------
+    >>> from calipers.conformal import lac
+    >>> lac([[0.25, 0.75]])
+    array([[0.75, 0.25]])
+    """
+    return _lac(_check(P))
+
+
+def aps(P: Any, u: Any = None) -> Array:
+    """Adaptive prediction sets: probability mass down to and including the label, minus ``u p``.
+
+    Sets grow with the difficulty of the object; with u drawn per row coverage is exact, with u = 0
+    (None) it is conservative and no set is empty.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+    u : float or array of shape (n,), optional
+        In [0, 1), one per row, independent and uniform for the randomised score; None means 0.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+        In [0, 1]; the last-ranked label of the deterministic score is exactly 1.
+
+    Notes
+    -----
+    Labels are ranked by descending probability, ties in column order. Cost: one sort per row.
+
+    References
+    ----------
+    Romano, Sesia, Candès (2020), Classification with valid and adaptive coverage.
+
+    Examples
+    --------
+    >>> from calipers.conformal import aps
+    >>> aps([[0.25, 0.5, 0.25]])
+    array([[0.75, 0.5 , 1.  ]])
+    >>> aps([[0.25, 0.5, 0.25]], u=0.5)
+    array([[0.625, 0.25 , 0.875]])
+    """
+    return RankedRule(_aps).matrix(*_checked(P, u))
+
+
+def raps(P: Any, u: Any = None, *, penalty: float = 0.01, k_reg: int = 1) -> Array:
+    """Regularised APS: `aps` plus ``penalty * max(0, rank - k_reg)``, which shortens long tails.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+    u : float or array of shape (n,), optional
+        As in `aps`.
+    penalty : float
+        Added per rank beyond ``k_reg``; not negative.
+    k_reg : int
+        Ranks that are free of charge.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+
+    References
+    ----------
+    Angelopoulos, Bates, Malik, Jordan (2021), Uncertainty sets for image classifiers.
+
+    Examples
+    --------
+    >>> from calipers.conformal import raps
+    >>> raps([[0.25, 0.5, 0.25]], penalty=0.25)
+    array([[1. , 0.5, 1.5]])
+    """
+    formula = partial(_raps, penalty=_not_negative(penalty, "penalty"), k_reg=_not_negative(k_reg, "k_reg"))
+    return RankedRule(formula).matrix(*_checked(P, u))
+
+
+def saps(P: Any, u: Any = None, *, weight: float = 0.2) -> Array:
+    """Sorted APS: only the largest probability and the rank count.
+
+    ``(1 - u) p_max`` at rank 1, else ``p_max + weight (rank - 1 - u)``; the same rule for calibration and
+    test, also at u = 0 (None).
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+    u : float or array of shape (n,), optional
+        As in `aps`.
+    weight : float
+        Step per rank; not negative.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+
+    References
+    ----------
+    Huang, Xi, Zhang, Yao, Qiu, Wei (2024), Conformal prediction for deep classifier via label ranking.
+
+    Examples
+    --------
+    >>> from calipers.conformal import saps
+    >>> saps([[0.25, 0.5, 0.25]], weight=0.5)
+    array([[1. , 0.5, 1.5]])
+    """
+    formula = partial(_saps, weight=_not_negative(weight, "weight"))
+    return RankedRule(formula).matrix(*_checked(P, u))
+
+
+def margin(P: Any) -> Array:
+    """Margin: the largest probability among the other labels minus the label's own.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+        In [-1, 1].
+
+    Examples
+    --------
+    >>> from calipers.conformal import margin
+    >>> margin([[0.25, 0.75]])
+    array([[ 0.5, -0.5]])
+    """
+    return _margin(_check(P))
+
+
+def top_k(P: Any, u: Any = None) -> Array:
+    """Rank of the label by descending probability, from 1, minus u; sets are the top k labels.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities, rows summing to 1.
+    u : float or array of shape (n,), optional
+        As in `aps`.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+
+    Examples
+    --------
+    >>> from calipers.conformal import top_k
+    >>> top_k([[0.25, 0.5, 0.25]])
+    array([[2., 1., 3.]])
+    """
+    return RankedRule(_top_k).matrix(*_checked(P, u))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRule:
+    """A score that looks at a label through its rank: never decreasing in the rank, for any u in [0, 1).
+
+    Its sets are therefore the first so many labels by probability, and need the sorted values only.
+    """
+
+    formula: Formula
+    randomizable: bool = field(default=True, init=False)
+
+    def matrix(self, P: Array, u: Array | None) -> Array:
+        """Scores of all labels."""
+        return _in_blocks(self._matrix_block, P, u)
+
+    def at_labels(self, P: Array, codes: Array, u: Array | None) -> Array:
+        """Scores of one label per row, by counting and adding the larger entries."""
+        return _in_blocks(self._label_block, P, u, codes)
+
+    def sets(self, P: Array, limits: Array, u: Array | None) -> Array:
+        """``score <= limits`` for limits (n, L), as (n, K, L)."""
+        return _in_blocks(self._set_block, P, u, limits)
+
+    def _matrix_block(self, P: Array, u: Any) -> Array:
+        xp = namespace(P)
+        order = _descending_order(P)
+        return _to_columns(self._by_rank(xp.take_along_axis(P, order, axis=1), u), order)
+
+    def _by_rank(self, descending: Array, u: Any) -> Array:
+        xp = namespace(descending)
+        labels = int(descending.shape[1])
+        rank = xp.arange(1, labels + 1, dtype=xp.float64, device=descending.device)[None, :]
+        own = _whole_steps(descending)
+        through = xp.cumulative_sum(own, axis=1)
+        return self.formula(rank, own, through, descending[:, :1], _column(u), labels)
+
+    def _label_block(self, P: Array, u: Any, codes: Array) -> Array:
+        xp = namespace(P)
+        labels = int(P.shape[1])
+        own = xp.take_along_axis(P, codes[:, None], axis=1)
+        larger = own < P
+        columns = xp.arange(labels, dtype=codes.dtype, device=P.device)[None, :]
+        ties = xp.sum(xp.astype((own == P) & (columns < codes[:, None]), xp.float64), axis=1)
+        larger = xp.astype(larger, xp.float64)
+        rank = xp.sum(larger, axis=1) + ties + 1
+        step = _whole_steps(own[:, 0])
+        through = xp.sum(larger * _whole_steps(P), axis=1) + (ties + 1) * step
+        return self.formula(rank, step, through, xp.max(P, axis=1), u, labels)
+
+    def _set_block(self, P: Array, u: Any, limits: Array) -> Array:
+        xp = namespace(P)
+        descending = -xp.sort(-P, axis=1, stable=False)
+        scores = self._by_rank(descending, u)
+        masks = []
+        for level in range(int(limits.shape[1])):
+            inside = scores <= limits[:, level][:, None]
+            masks.append(_first_labels(P, descending, xp.sum(xp.astype(inside, xp.int64), axis=1)))
+        return xp.stack(masks, axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRule:
+    """A score given by a function of the whole (n, K) table: `lac`, `margin` or the user's own."""
+
+    function: Callable[..., Array]
+    randomizable: bool = False
+
+    def matrix(self, P: Array, u: Array | None) -> Array:
+        """Scores of all labels."""
+        return self.function(P) if u is None else self.function(P, u)
+
+    def at_labels(self, P: Array, codes: Array, u: Array | None) -> Array:
+        """Scores of one label per row."""
+        xp = namespace(P)
+        return xp.take_along_axis(self.matrix(P, u), codes[:, None], axis=1)[:, 0]
+
+
+Rule = RankedRule | MatrixRule
+
+
+def score_rule(nonconformity: Any) -> Rule:
+    """The rule behind a name, one of the score functions (also inside `functools.partial`) or a callable."""
+    function, options = nonconformity, {}
+    if (
+        isinstance(nonconformity, partial)
+        and nonconformity.func in _PUBLIC.values()
+        and not nonconformity.args
+    ):
+        function, options = nonconformity.func, dict(nonconformity.keywords)
+    named = {f: name for name, f in _PUBLIC.items()}
+    name = function if isinstance(function, str) else named.get(function) if callable(function) else None
+    if name in _RULES and not options.get("u"):
+        return _RULES[name](**options)
+    if callable(nonconformity):
+        return MatrixRule(_users(nonconformity), randomizable=True)
+    raise InputError(
+        f"nonconformity must be one of {', '.join(_PUBLIC)} or a callable on (n, K) probabilities, "
+        f"got {nonconformity!r}."
+    )
+
+
+def _users(function: Callable[..., Any]) -> Callable[..., Array]:
+    def checked(P: Array, *u: Array) -> Array:
+        scores = as_array(function(P, *u), name="nonconformity scores")
+        if tuple(scores.shape) != tuple(P.shape):
+            raise InputError(
+                f"nonconformity must return scores of shape {tuple(P.shape)}, got {tuple(scores.shape)}."
+            )
+        scores = numeric(scores, "nonconformity scores")
+        return require_finite(scores, name="nonconformity scores", infinite=True)
+
+    return checked
+
+
+def _lac(P: Array) -> Array:
+    return 1 - P
+
+
+def _margin(P: Array) -> Array:
+    xp = namespace(P)
+    if int(P.shape[1]) == 1:
+        return -P
+    columns = xp.arange(P.shape[1], device=P.device)[None, :]
+    first = columns == xp.argmax(P, axis=1, keepdims=True)
+    second = xp.max(xp.where(first, xp.zeros_like(P) - 1, P), axis=1, keepdims=True)
+    return xp.where(first, second, xp.max(P, axis=1, keepdims=True)) - P
+
+
+def _aps(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
+    xp = namespace(through)
+    # Rows sum to 1 up to rounding: the last label completes them, nothing exceeds them.
+    total = xp.where(rank == labels, xp.ones_like(through), xp.clip(through, max=1.0))
+    return total if u is None else total - u * own
+
+
+def _raps(rank: Array, *rest: Any, penalty: float, k_reg: float) -> Array:
+    xp = namespace(rank)
+    return _aps(rank, *rest) + penalty * xp.clip(rank - k_reg, min=0.0)
+
+
+def _saps(
+    rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int, *, weight: float
+) -> Array:
+    xp = namespace(through)
+    u = 0.0 if u is None else u
+    return xp.where(rank == 1, (1.0 - u) * top, top + weight * (rank - 1.0 - u))
+
+
+def _top_k(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
+    xp = namespace(through)
+    return xp.zeros_like(through) + rank - (0.0 if u is None else u)
+
+
+_PUBLIC: dict[str, Callable[..., Array]] = {
+    "lac": lac, "aps": aps, "raps": raps, "saps": saps, "margin": margin, "top_k": top_k,
+}  # fmt: skip
+
+
+def _raps_rule(penalty: float = 0.01, k_reg: int = 1) -> RankedRule:
+    options = {"penalty": _not_negative(penalty, "penalty"), "k_reg": _not_negative(k_reg, "k_reg")}
+    return RankedRule(partial(_raps, **options))
+
+
+def _saps_rule(weight: float = 0.2) -> RankedRule:
+    return RankedRule(partial(_saps, weight=_not_negative(weight, "weight")))
+
+
+_RULES: dict[Any, Callable[..., Rule]] = {
+    "lac": lambda: MatrixRule(_lac),
+    "aps": lambda: RankedRule(_aps),
+    "raps": _raps_rule,
+    "saps": _saps_rule,
+    "margin": lambda: MatrixRule(_margin),
+    "top_k": lambda: RankedRule(_top_k),
+}
+
+
+def _whole_steps(P: Array) -> Array:
+    """Probabilities rounded to multiples of 2^-52: 1 + p has no finer ones."""
+    return (P + 1.0) - 1.0
+
+
+def _descending_order(P: Array) -> Array:
+    """Columns by descending probability, ties in column order."""
+    if not isinstance(P, np.ndarray):
+        return namespace(P).argsort(P, axis=1, descending=True, stable=True)
+    # numpy's unstable argsort is twice as fast; rows it may have got wrong are those with ties.
+    negative = -P
+    order = np.argsort(negative, axis=1)
+    ordered = np.take_along_axis(negative, order, axis=1)
+    tied = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if tied.size:
+        order[tied] = np.argsort(negative[tied], axis=1, kind="stable")
+    return order
+
+
+def _to_columns(values: Array, order: Array) -> Array:
+    """Undo the order: the value at rank r goes to column ``order[r]``."""
+    if isinstance(values, np.ndarray):
+        columns = np.empty_like(values)
+        np.put_along_axis(columns, order, values, axis=1)
+        return columns
+    xp = namespace(values)
+    return xp.take_along_axis(values, xp.argsort(order, axis=1), axis=1)
+
+
+def _first_labels(P: Array, descending: Array, size: Array) -> Array:
+    """The ``size`` most probable labels of every row, ties in column order, without their order."""
+    xp = namespace(P)
+    last = xp.clip(size - 1, min=0)[:, None]
+    cut = xp.take_along_axis(descending, last, axis=1)
+    cut = xp.where((size == 0)[:, None], xp.full_like(cut, 2.0), cut)
+    mask = cut <= P
+    if bool(xp.all(xp.sum(xp.astype(mask, xp.int64), axis=1) == size)):
+        return mask
+    above, equal = cut < P, cut == P
+    room = size - xp.sum(xp.astype(above, xp.int64), axis=1)
+    return above | (equal & (xp.cumulative_sum(xp.astype(equal, xp.int64), axis=1) <= room[:, None]))
+
+
+def _column(u: Any) -> Any:
+    return u if u is None else u[:, None]
+
+
+def _in_blocks(function: Callable[..., Array], P: Array, u: Array | None, *rows: Array) -> Array:
+    xp = namespace(P)
+    parts = []
+    for cut in row_blocks(P, host_entries=_BLOCK):
+        parts.append(function(P[cut, ...], None if u is None else u[cut], *(r[cut, ...] for r in rows)))
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def canonical(P: Array) -> Array:
+    """The probabilities in float64: a float32 is held exactly and ranks do not change."""
+    xp = namespace(P)
+    return P if P.dtype == xp.float64 else xp.astype(P, xp.float64)
+
+
+def _check(P: Any) -> Array:
+    array = canonical(check_probabilities(P, name="P"))
+    if int(array.shape[0]) == 0 or int(array.shape[1]) == 0:
+        raise InputError(f"P must have at least one row and one column, got shape {tuple(array.shape)}.")
+    return array
+
+
+def _checked(P: Any, u: Any) -> tuple[Array, Array | None]:
+    array = _check(P)
+    return array, None if u is None else check_uniforms(u, array)
+
+
+def check_uniforms(u: Any, P: Array) -> Array:
+    """One u in [0, 1) per row, on the device of P."""
+    n = int(P.shape[0])
+    given = np.full(n, float(u)) if isinstance(u, (int, float)) else as_array(u, name="u")
+    if tuple(given.shape) != (n,):
+        raise InputError(f"u must be one number or one per row ({n}), got shape {tuple(given.shape)}.")
+    given = canonical(require_finite(numeric(given, "u"), name="u"))
+    xp = namespace(given)
+    if bool(xp.any((given < 0) | (given >= 1))):
+        raise InputError("u must lie in [0, 1).")
+    return on_device_of(given, P) if isinstance(given, np.ndarray) else given
+
+
+def _not_negative(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InputTypeError(f"{name} must be a number, got {type(value).__name__}.")
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{name} must be finite and not negative, got {value}.")
+    return float(value)
