@@ -423,9 +423,10 @@ def _column(u: Any) -> Any:
 
 def _in_blocks(function: Callable[..., Array], P: Array, u: Array | None, *rows: Array) -> Array:
     xp = namespace(P)
-    parts = []
-    for cut in row_blocks(P, host_entries=_BLOCK):
-        parts.append(function(P[cut, ...], None if u is None else u[cut], *(r[cut, ...] for r in rows)))
+    parts = [
+        function(P[cut, ...], None if u is None else u[cut], *(r[cut, ...] for r in rows))
+        for cut in row_blocks(P, host_entries=_BLOCK)
+    ]
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
