@@ -227,7 +227,8 @@ class ConformalRegressor(RegressorMixin, SplitConformalEstimator):
         if self.nonconformity == "quantile":
             from sklearn.ensemble import HistGradientBoostingRegressor
 
-            return HistGradientBoostingRegressor(loss="quantile", quantile=0.5)
+            # Without a seed scikit-learn's boosting would draw from the global state.
+            return HistGradientBoostingRegressor(loss="quantile", quantile=0.5, random_state=0)
         from sklearn.linear_model import LinearRegression
 
         return LinearRegression()

@@ -292,7 +292,7 @@ def test_groups_come_from_callables_and_grouping_estimators(world):
             "percentage",
         ),
         (
-            lambda P, y: ConformalClassifier(LinearSVC()).fit(P, y).conformalize(P, y),
+            lambda P, y: ConformalClassifier(LinearSVC(random_state=0)).fit(P, y).conformalize(P, y),
             InputTypeError,
             "CalibratedClassifierCV",
         ),
