@@ -18,6 +18,7 @@ _ROOMS = (
     "calibration",
     "conformal",
     "datasets",
+    "difficulty",
     "exceptions",
     "inference",
     "inputs",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from calipers import calibration as calibration
     from calipers import conformal as conformal
     from calipers import datasets as datasets
+    from calipers import difficulty as difficulty
     from calipers import exceptions as exceptions
     from calipers import inference as inference
     from calipers import inputs as inputs

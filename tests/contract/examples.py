@@ -24,7 +24,33 @@ def _binary_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, A
     return {"y_true": (rng.random(n) < f**1.5).astype(np.int64), "probabilities": f}, {}
 
 
+def _adaptive(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    ease = rng.random(n)
+    ranks = 1 + rng.poisson(4 * (1 - ease))
+    size = 1 + rng.poisson(6 * (1 - ease))
+    return {"covered": ranks <= size, "ease": ease, "ranks": ranks, "size": size}
+
+
+def _pick(*names: str, **options: Any) -> Example:
+    return lambda rng, n: ({name: _adaptive(rng, n)[name] for name in names}, options)
+
+
+def _width_against_error(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    scale = rng.uniform(1, 3, n)
+    return {"error": np.abs(rng.normal(0, scale)), "width": 3.3 * scale}, {"n_permutations": 99}
+
+
 EXAMPLES: dict[str, Example] = {
     "coverage": _coverage,
     "calibration_error": _binary_probabilities,
+    "t_cv": _pick("covered", "ease", alpha=0.1, n_bins=7, n_calibration=60),
+    "t_ss": _pick("ranks", "size", "ease", n_bins=7, n_permutations=99),
+    "sscv": _pick("covered", "size", alpha=0.1),
+    "escv": _pick("covered", "size", alpha=0.1, n_calibration=80),
+    "rank_cv": _pick("covered", "ranks", alpha=0.1),
+    "rank_ss": _pick("ranks", "size", n_permutations=99),
+    "deficit": _pick("ranks", "size"),
+    "excess": _pick("ranks", "size"),
+    "difficulty_concordance": _pick("ranks", "size", group_size=10, n_draws=200, n_permutations=19),
+    "width_against_error": _width_against_error,
 }

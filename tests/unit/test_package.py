@@ -23,6 +23,7 @@ PUBLIC = [
     "calibration",
     "conformal",
     "datasets",
+    "difficulty",
     "exceptions",
     "inference",
     "inputs",

@@ -17,6 +17,7 @@ from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test
 from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
+from calipers.inference.violation_law import ViolationLaw
 
 __all__ = [
     "NO_EXACT_LAW",
@@ -31,6 +32,7 @@ __all__ = [
     "PermutationResult",
     "PoissonSums",
     "SimulatedLaw",
+    "ViolationLaw",
     "bca_bootstrap",
     "bca_interval",
     "benjamini_hochberg",

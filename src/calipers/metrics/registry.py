@@ -12,7 +12,14 @@ from functools import cache
 from calipers.exceptions import InputError
 from calipers.metrics.entry import MetricEntry
 
-_MODULES = ("marginal", "reliability")
+_MODULES = (
+    "marginal",
+    "adaptivity.violation",
+    "adaptivity.size",
+    "adaptivity.concordance",
+    "adaptivity.regression",
+    "reliability",
+)
 
 
 @cache

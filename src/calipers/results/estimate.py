@@ -144,4 +144,6 @@ class Estimate:
             band = f"at least {low}"
         else:
             return p
-        return f"a perfect predictor would read {band}" + (f" ({p})" if p else "")
+        # Most nulls say that nothing is wrong; a metric whose null says otherwise names its subject.
+        subject = self.details.get("null_subject", "a perfect predictor")
+        return f"{subject} would read {band}" + (f" ({p})" if p else "")

@@ -1,0 +1,91 @@
+"""Correlation of bin means: the signed R-squared and its interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+
+def signed_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """sign(slope) times R-squared of the least-squares line of y on x, along the last axis.
+
+    For a line with intercept this is r |r| with r the correlation (eq. 4); NaN where a side is constant.
+    """
+    dx, dy = (v - v.mean(axis=-1, keepdims=True) for v in (np.asarray(x), np.asarray(y)))
+    scale = np.sum(dx * dx, axis=-1) * np.sum(dy * dy, axis=-1)
+    product = np.sum(dx * dy, axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = np.where(scale > 0, np.minimum(product * product / scale, 1.0), np.nan)
+    return np.asarray(np.sign(product) * square)
+
+
+def fisher_interval(
+    correlation: float, std_error: float, confidence: float
+) -> tuple[float | None, float | None, str]:
+    """Interval of r |r| from a correlation and its standard error, through z = atanh(r).
+
+    The third entry says why there is none.
+    """
+    if math.isnan(std_error):
+        return None, None, "a bin has a single row, whose noise cannot be seen: no interval"
+    room = 1 - correlation * correlation
+    if room <= 1e-12:
+        return None, None, "the means lie on one line, so the fit shows no noise: no interval"
+    half = -special.ndtri((1 - confidence) / 2) * std_error / room
+    low, high = (math.tanh(math.atanh(correlation) + end) for end in (-half, half))
+    return low * abs(low), high * abs(high), ""
+
+
+@dataclass(frozen=True, slots=True)
+class BinLine:
+    """The line through the bin means: correlation, slope, its noise."""
+
+    correlation: float
+    slope: float
+    std_error: float
+    noise_free: float
+
+
+def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
+    """The line through bin means, from the means of x, y, x^2, y^2 and xy (rows of ``means``) in each bin.
+
+    Delta method: how the correlation moves with each bin mean, times the noise of that mean.
+    """
+    x, y = (m - m.mean() for m in means[:2])
+    sxx, syy, sxy = float(x @ x), float(y @ y), float(x @ y)
+    r = float(np.clip(sxy / np.sqrt(sxx * syy), -1.0, 1.0))
+    # dr/dx_b = (y_b / sqrt(syy) - r x_b / sqrt(sxx)) / sqrt(sxx), and the same with x and y exchanged.
+    u, v = x / np.sqrt(sxx), y / np.sqrt(syy)
+    to_x, to_y = (v - r * u) / np.sqrt(sxx), (u - r * v) / np.sqrt(syy)
+    # Variance of each bin mean: within-bin variance / rows, unbiased.
+    alone = rows <= 1
+    freedom = np.where(alone, np.nan, rows - 1)
+    vxx, vyy, vxy = (
+        np.maximum(means[2] - means[0] ** 2, 0) / freedom,
+        np.maximum(means[3] - means[1] ** 2, 0) / freedom,
+        (means[4] - means[0] * means[1]) / freedom,
+    )
+    plain = float(np.sum(to_x**2 * vxx + to_y**2 * vyy + 2 * to_x * to_y * vxy))
+    # The gradient is read at noisy means. With a true gradient a and noise of variance v, the variance is
+    # 4 a^2 v + 2 v^2 to second order, but the plain sum expects 4 (a^2 + v) v: half of the noise in the
+    # products of gradients is taken out again.
+    gx, gy, gxy = vxx / sxx, vyy / syy, vxy / np.sqrt(sxx * syy)
+    excess = (
+        (gy - 2 * r * gxy + r * r * gx) * gx
+        + (gx - 2 * r * gxy + r * r * gy) * gy
+        + 2 * ((1 + r * r) * gxy - r * (gx + gy)) * gxy
+    )
+    variance = max(plain - 0.5 * float(np.sum(excess)), 0.5 * plain)
+    share = 1 - 1 / x.size
+    clean = (sxx - share * vxx.sum(), syy - share * vyy.sum(), sxy - share * vxy.sum())
+    noise_free = (
+        float(np.sign(clean[2]) * min(1.0, clean[2] ** 2 / (clean[0] * clean[1])))
+        if clean[0] > 0 and clean[1] > 0
+        else float("nan")
+    )
+    # max() would turn NaN, the mark of a bin with one row, into 0.
+    error = float("nan") if alone.any() else float(np.sqrt(max(variance, 0.0)))
+    return BinLine(r, sxy / sxx, error, noise_free)

@@ -1,0 +1,450 @@
+"""Does size grow with difficulty? T-SS (eq. 4) and Rank-SS, and how far sizes are off (Deficit, Excess)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, RandomState, as_numpy, namespace, on_device_of
+from calipers.exceptions import InputError
+from calipers.inference import SimulatedLaw, mean_estimate, permutation_test, repetitions
+from calipers.inputs import (
+    check_confidence,
+    check_count,
+    check_same_length,
+    check_vector,
+    check_weights,
+)
+from calipers.metrics.adaptivity.binning import STRATA, Binned, bin_by_ease, bin_by_strata, check_strata
+from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
+from calipers.metrics.entry import MetricEntry
+from calipers.results import Estimate
+
+_SUBJECT = "a predictor whose size ignores difficulty"
+_NULL_LEVEL = 0.95
+
+
+def t_ss(
+    ranks: Any,
+    size: Any,
+    ease: Any,
+    *,
+    n_bins: int = 50,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_permutations: int = 999,
+    random_state: RandomState = None,
+) -> Estimate:
+    """T-SS, eq. 4: signed R-squared of mean set size on mean true rank over bins of equal ease.
+
+    Between -1 and 1; higher is better: near 1, sets grow in step with how hard the bins really were. A small
+    p-value is good news here, because the null is a size that ignores difficulty. It falls when the
+    model gets better (few ranks above 1 are left to explain), so compare predictors of one model only.
+
+    Parameters
+    ----------
+    ranks : array (n,)
+        1-based rank of the true label (`true_rank`); for regression the absolute error.
+    size : array (n,)
+        Set sizes; for regression interval widths.
+    ease : array (n,)
+        Ease of each row, or any score that is lower for harder rows.
+    n_bins : int
+        Bins of equal mass, eq. 2; empty ones are passed over.
+    sample_weight : array (n,), optional
+        Weights; a weight of 2 counts as two equal rows.
+    confidence : float
+        Level of the interval.
+    n_permutations : int
+        Shuffles of the size behind the p-value and the null band.
+    random_state : int, Generator or None
+        Source of the shuffles.
+
+    Returns
+    -------
+    Estimate
+        NaN with a reason when the mean rank or the mean size is the same in every bin. ``details``:
+        slope, means per bin, and ``noise_free``, the R-squared with the noise of the bin means taken out.
+
+    Raises
+    ------
+    InputError
+        For lengths that differ or missing or infinite values.
+
+    Notes
+    -----
+    sign(slope) max(0, 1 - SSE/SST) of a least-squares line with intercept is sign(r) r^2, r the
+    correlation of the bin means. Rows with equal ease are shared between bins as in `t_cv`. Interval: delta
+    method on the bin means, through Fisher's z; it speaks of the value expected at this number of rows and
+    bins, which noise in the bin means pulls towards 0. Null: size independent of rank and ease, by
+    permutation. Cost: one sort, and one pass per shuffle.
+
+    References
+    ----------
+    Jang and Lee (2025), Quantifying and improving adaptivity in conformal prediction through input
+    transformations, eq. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics import t_ss
+    >>> rng = np.random.default_rng(0)
+    >>> ease = rng.random(5000)
+    >>> rank, size = 1 + rng.poisson(3 * (1 - ease)), 1 + rng.poisson(5 * (1 - ease))
+    >>> print(t_ss(rank, size, ease, random_state=0))
+    T-SS 0.938 [0.904, 0.960] at 95 %; a predictor whose size ignores difficulty would read up to ...
+    """
+    difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
+    n_bins = check_count(n_bins, name="n_bins")
+    bins = bin_by_ease(_moments(difficulty, sizes), score, n_bins, weights)
+    return _fit(
+        "T-SS",
+        bins,
+        confidence,
+        lambda: _permute_along_ease(difficulty, sizes, score, weights, n_bins, n_permutations, random_state),
+    )
+
+
+def rank_ss(
+    ranks: Any,
+    size: Any,
+    *,
+    strata: Any = STRATA,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_permutations: int = 999,
+    random_state: RandomState = None,
+) -> Estimate:
+    """Rank-SS: signed R-squared of mean set size on mean rank over ranges of the true label's rank.
+
+    Between -1 and 1; higher is better. The strata are very unequal (most rows have rank 1), and with two
+    filled strata it is 1 or -1 whatever the data: `t_ss` exists because of that.
+
+    Parameters
+    ----------
+    ranks, size : array (n,)
+        1-based rank of the true label, and set size.
+    strata : sequence of float
+        Increasing upper ends. Default: [1] [2,3] [4,6] [7,10] [11,100] [101, inf).
+    sample_weight, confidence, n_permutations, random_state
+        As in `t_ss`.
+
+    Returns
+    -------
+    Estimate
+        NaN with a reason when fewer than two strata have rows, or all their mean sizes are equal.
+
+    Notes
+    -----
+    Every filled stratum counts once, whatever its rows. Interval and null as in `t_ss`; no interval where a
+    stratum has one row, whose noise cannot be seen, or only two strata are filled.
+
+    References
+    ----------
+    Jang and Lee (2025), section 3; strata of Angelopoulos et al. (2021), table 8.
+
+    Examples
+    --------
+    >>> from calipers.metrics import rank_ss
+    >>> round(float(rank_ss([1, 1, 2, 3, 5, 6], [1, 1, 2, 2, 2, 3], random_state=0)), 4)
+    0.8622
+    """
+    difficulty, sizes, weights, _ = difficulty_columns(ranks, size, sample_weight)
+    ends = check_strata(strata, as_numpy(difficulty), name="ranks")
+    bins = bin_by_strata(_moments(difficulty, sizes), difficulty, ends, weights)
+
+    def permute() -> SimulatedLaw | None:
+        columns = repeated(difficulty, sizes, weights=weights)
+        if columns is None:
+            return None
+        rank, width = columns
+        codes = np.searchsorted(ends, rank, side="left")
+        member = np.eye(len(ends))[codes][:, bins.filled]
+        means = bins.means()[0, bins.filled]
+        mass = member.sum(axis=0)
+        test = permutation_test(
+            lambda shuffled: signed_square(means, shuffled @ member / mass),
+            width,
+            n_draws=check_count(n_permutations, name="n_permutations"),
+            vectorized=True,
+            random_state=random_state,
+        )
+        return test.law
+
+    return _fit("Rank-SS", bins, confidence, permute)
+
+
+def deficit(ranks: Any, size: Any, *, sample_weight: Any = None, confidence: float = 0.95) -> Estimate:
+    """Deficit: labels that were missing to reach the truth, max(0, rank - size), on average over all rows.
+
+    0 is best, and a set of all labels reaches it: read it together with `excess`.
+
+    Parameters
+    ----------
+    ranks, size : array (n,)
+        1-based rank of the true label, and set size.
+    sample_weight : array (n,), optional
+        Weights; a weight of 2 counts as two equal rows.
+    confidence : float
+        Level of the interval.
+
+    Returns
+    -------
+    Estimate
+        Without p-value: no value is the one a sound predictor should read.
+
+    Notes
+    -----
+    Exact for sets that hold the most likely labels (lac, aps, raps, saps, top_k); other sets are
+    counted as if they did. Mean over all rows, covered or not. Interval: Student t.
+
+    References
+    ----------
+    Navratil, Arnold and Elder (2021); Seedat, Jeffares, Imrie and van der Schaar (2023).
+
+    Examples
+    --------
+    >>> from calipers.metrics import deficit
+    >>> float(deficit([1, 2, 5, 1], [1, 3, 2, 4]))
+    0.75
+    """
+    return _mean_gap("Deficit", ranks, size, 1.0, sample_weight, confidence)
+
+
+def excess(ranks: Any, size: Any, *, sample_weight: Any = None, confidence: float = 0.95) -> Estimate:
+    """Excess: labels that could go while the truth stays in, max(0, size - rank), on average over all rows.
+
+    0 is best, and empty sets reach it: read it together with `deficit`.
+
+    Parameters
+    ----------
+    ranks, size, sample_weight, confidence
+        As in `deficit`.
+
+    Returns
+    -------
+    Estimate
+        Without p-value: no value is the one a sound predictor should read.
+
+    Notes
+    -----
+    As in `deficit`.
+
+    References
+    ----------
+    Navratil, Arnold and Elder (2021); Seedat, Jeffares, Imrie and van der Schaar (2023).
+
+    Examples
+    --------
+    >>> from calipers.metrics import excess
+    >>> float(excess([1, 2, 5, 1], [1, 3, 2, 4]))
+    1.0
+    """
+    return _mean_gap("Excess", ranks, size, -1.0, sample_weight, confidence)
+
+
+def difficulty_columns(
+    ranks: Any, size: Any, sample_weight: Any, ease: Any = None
+) -> tuple[Array, Array, np.ndarray | None, Array]:
+    """Rank and size (and ease) in one library, and weights; rows of weight 0 are not there."""
+    columns = {"ranks": check_vector(ranks, name="ranks"), "size": check_vector(size, name="size")}
+    if ease is not None:
+        columns["ease"] = check_vector(ease, name="ease")
+    n = check_same_length(**columns)
+    _refuse_negative(columns)
+    like = columns.get("ease", columns["size"])
+    same = {k: v if type(v) is type(like) else on_device_of(as_numpy(v), like) for k, v in columns.items()}
+    weights = check_weights(sample_weight, n)
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        rows, xp = on_device_of(kept, like), namespace(like)
+        same, weights = {k: xp.take(v, rows) for k, v in same.items()}, weights[kept]
+    return same["ranks"], same["size"], weights, same.get("ease")
+
+
+def _refuse_negative(columns: dict[str, Array]) -> None:
+    for name in ("ranks", "size"):
+        xp = namespace(columns[name])
+        if float(xp.min(columns[name])) < 0:
+            row = int(xp.argmin(columns[name]))
+            raise InputError(
+                f"{name} must not be negative, got {float(columns[name][row]):g} at row {row}. "
+                "For regression pass the absolute error and the width."
+            )
+
+
+def _moments(ranks: Array, size: Array) -> list[Array]:
+    """What the line through bin means and its error need: both means, both squares, the product."""
+    xp = namespace(ranks)
+    r, s = xp.astype(ranks, xp.float64), xp.astype(size, xp.float64)
+    return [r, s, r * r, s * s, r * s]
+
+
+def _fit(name: str, bins: Binned, confidence: float, permute: Callable[[], SimulatedLaw | None]) -> Estimate:
+    check_confidence(confidence)
+    filled = bins.filled
+    means = bins.means()[:, filled]
+    base: dict[str, Any] = {
+        "name": name,
+        "n": _whole(bins.mass.sum()),
+        "method": "signed R-squared of mean size on mean difficulty over bins",
+        "details": {
+            "bin_difficulty": means[0].tolist(),
+            "bin_size": means[1].tolist(),
+            "rows": bins.mass[filled].tolist(),
+        },
+    }
+    if reason := _undefined(means):
+        return Estimate(**base, value=float("nan"), reason=reason)
+    line = fit_bin_means(means, bins.effective_mass[filled])
+    value = float(signed_square(means[0], means[1]))
+    low, high, why = fisher_interval(line.correlation, line.std_error, confidence)
+    law = permute()
+    fields = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
+    if law is None:
+        why = why or "weights that are not whole numbers of repetitions cannot be shuffled: no test"
+    else:
+        base["method"] += f", delta-method interval through Fisher's z, {law.n_draws} permutations of size"
+    base["details"] |= {"slope": line.slope, "noise_free": line.noise_free, "null_subject": _SUBJECT}
+    return Estimate(
+        **base,
+        value=value,
+        # d(r |r|) = 2 |r| dr
+        std_error=None if np.isnan(line.std_error) else 2 * abs(line.correlation) * line.std_error,
+        low=low,
+        high=high,
+        confidence=confidence,
+        reason=why,
+        **fields,
+    )
+
+
+def _undefined(means: np.ndarray) -> str:
+    if means.shape[1] < 2:
+        return f"only {means.shape[1]} bin has rows; a line needs two"
+    for row, what in ((0, "difficulty"), (1, "size")):
+        spread = float(np.ptp(means[row]))
+        if spread <= 1e-12 * float(np.max(np.abs(means[row]), initial=1e-300)):
+            return f"the mean {what} is the same in every bin ({means[row, 0]:g}), so the fit is undefined"
+    return ""
+
+
+def _permute_along_ease(
+    ranks: Array,
+    size: Array,
+    ease: Array,
+    weights: np.ndarray | None,
+    n_bins: int,
+    n_permutations: int,
+    random_state: RandomState,
+) -> SimulatedLaw | None:
+    columns = repeated(ranks, size, ease, weights=weights)
+    if columns is None:
+        return None
+    rank, width, score = columns
+    bins = bin_by_ease([rank], score, n_bins)
+    assert bins.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
+    assert bins.shares is not None  # noqa: S101
+    starts = np.rint(bins.runs[:-1]).astype(np.int64)
+    filled = bins.filled
+    means, shares, mass = bins.means()[0, filled], bins.shares[:, filled], bins.mass[filled]
+    test = permutation_test(
+        # Rows lie in sorted order of ease, so that each run is a slice of the shuffled sizes.
+        lambda shuffled: signed_square(means, np.add.reduceat(shuffled, starts, axis=1) @ shares / mass),
+        width[np.argsort(score, kind="stable")],
+        n_draws=check_count(n_permutations, name="n_permutations"),
+        vectorized=True,
+        random_state=random_state,
+    )
+    return test.law
+
+
+def repeated(*columns: Array, weights: np.ndarray | None) -> list[np.ndarray] | None:
+    """The columns on the host, rows repeated by their weights; None when weights are not whole."""
+    host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
+    if weights is None:
+        return host
+    times = repetitions(weights)
+    return None if times is None else [np.repeat(column, times) for column in host]
+
+
+def _mean_gap(
+    name: str, ranks: Any, size: Any, sign: float, sample_weight: Any, confidence: float
+) -> Estimate:
+    difficulty, sizes, weights, _ = difficulty_columns(ranks, size, sample_weight)
+    xp = namespace(sizes)
+    gap = sign * (xp.astype(difficulty, xp.float64) - xp.astype(sizes, xp.float64))
+    contributions = as_numpy(xp.where(gap > 0, gap, xp.zeros_like(gap)))
+    estimate = mean_estimate(contributions, name=name, weights=weights, confidence=confidence)
+    reason = "; ".join(filter(None, [estimate.reason, f"no value of {name} is the sound one: no test"]))
+    return replace(estimate, reason=reason)
+
+
+def _whole(value: float) -> float:
+    number = float(value)
+    return int(number) if number.is_integer() else number
+
+
+_INTERVAL = "delta method on bin means through Fisher's z"
+_NO_NULL = "no value is the one a sound predictor should read"
+_IGNORES = "size independent of difficulty (permutation of size)"
+
+ENTRIES = (
+    MetricEntry(
+        function=t_ss,
+        question="adaptive",
+        inputs=("ranks", "size", "ease"),
+        direction="higher",
+        good="near 1: mean size follows mean difficulty from bin to bin",
+        bounds=(-1.0, 1.0),
+        null=_IGNORES,
+        interval=_INTERVAL,
+        merge="gather",
+        weighted=True,
+        randomized=True,
+        array_api=True,
+    ),
+    MetricEntry(
+        function=rank_ss,
+        question="adaptive",
+        inputs=("ranks", "size"),
+        direction="higher",
+        good="near 1",
+        bounds=(-1.0, 1.0),
+        null=_IGNORES,
+        interval=_INTERVAL,
+        merge="sum",
+        weighted=True,
+        randomized=True,
+        array_api=True,
+    ),
+    MetricEntry(
+        function=deficit,
+        question="adaptive",
+        inputs=("ranks", "size"),
+        direction="lower",
+        good="0, together with a small excess",
+        bounds=(0.0, float("inf")),
+        no_null=_NO_NULL,
+        interval="Student t",
+        merge="sum",
+        weighted=True,
+        array_api=True,
+    ),
+    MetricEntry(
+        function=excess,
+        question="adaptive",
+        inputs=("ranks", "size"),
+        direction="lower",
+        good="0, together with a small deficit",
+        bounds=(0.0, float("inf")),
+        no_null=_NO_NULL,
+        interval="Student t",
+        merge="sum",
+        weighted=True,
+        array_api=True,
+    ),
+)
