@@ -16,6 +16,7 @@ from calipers.version import __version__
 _ROOMS = (
     "arrays",
     "calibration",
+    "auditing",
     "conformal",
     "datasets",
     "difficulty",
@@ -24,15 +25,19 @@ _ROOMS = (
     "inputs",
     "metrics",
     "performance",
+    "report",
     "results",
     "studies",
 )
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
-_NAMES: dict[str, str] = {}
+_NAMES: dict[str, str] = {
+    "audit": "auditing",
+}
 
 if TYPE_CHECKING:
     from calipers import arrays as arrays
     from calipers import calibration as calibration
+    from calipers import auditing as auditing
     from calipers import conformal as conformal
     from calipers import datasets as datasets
     from calipers import difficulty as difficulty
@@ -41,8 +46,10 @@ if TYPE_CHECKING:
     from calipers import inputs as inputs
     from calipers import metrics as metrics
     from calipers import performance as performance
+    from calipers import report as report
     from calipers import results as results
     from calipers import studies as studies
+    from calipers.auditing import audit as audit
 
 __all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold strings
 

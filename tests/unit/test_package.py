@@ -21,6 +21,8 @@ PUBLIC = [
     "__version__",
     "arrays",
     "calibration",
+    "audit",
+    "auditing",
     "conformal",
     "datasets",
     "difficulty",
@@ -29,6 +31,7 @@ PUBLIC = [
     "inputs",
     "metrics",
     "performance",
+    "report",
     "results",
     "studies",
 ]

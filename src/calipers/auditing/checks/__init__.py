@@ -1,0 +1,12 @@
+"""The table of checks: one file per question.
+
+To add a check: write its function in the file of its question, add a `Check` to that file's ``CHECKS``,
+and describe its code in docs/findings.md (a test compares the two).
+"""
+
+from calipers.auditing.checks import coverage, everywhere
+from calipers.auditing.reading import Check
+
+CHECKS: tuple[Check, ...] = (*coverage.CHECKS, *everywhere.CHECKS)
+
+__all__ = ["CHECKS"]

@@ -1,0 +1,300 @@
+"""What an audit works on: the inputs, checked once, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import as_numpy, generator
+from calipers.exceptions import InputError
+from calipers.inputs import (
+    Features,
+    check_alphas,
+    check_confidence,
+    check_count,
+    check_features,
+    check_groups,
+    check_intervals,
+    check_p_values,
+    check_probabilities,
+    check_same_length,
+    check_sets,
+    check_vector,
+    check_weights,
+    encode_labels,
+)
+
+# p-values are counts divided by n + 1: two different ones are never as close as this.
+_P_VALUE_NOISE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """The predictions at one alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Allowed miscoverage.
+    prediction : array
+        Sets (n, K) or intervals (n, 2).
+    covered : bool array (n,)
+        Whether each outcome lies in its prediction.
+    size : array (n,)
+        Labels in the set, or width of the interval.
+    tag : str
+        " at alpha=0.05" when there are several levels, else empty.
+    """
+
+    alpha: float
+    prediction: np.ndarray
+    covered: np.ndarray
+    size: np.ndarray
+    tag: str = ""
+
+    @property
+    def promised(self) -> float:
+        """The coverage that was promised."""
+        return 1.0 - self.alpha
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """Checked inputs of one audit; numpy on the host.
+
+    Parameters
+    ----------
+    y : array (n,)
+        Column index of each label (classification) or the outcome itself (regression).
+    task : {"classification", "regression"}
+        By what was predicted.
+    classes : tuple
+        Label of every column; empty for regression.
+    alphas : tuple of float
+        The levels, in the order given.
+    probabilities, p_values, sets, intervals : array or None
+        As predicted, two- or three-dimensional.
+    features, groups, ease, weights : object or None
+        What is known about the rows.
+    n_calibration : int or None
+        Rows the predictor was conformalised on.
+    confidence : float
+        Level of the intervals around estimates.
+    seed : int
+        Every random draw of the audit follows from it.
+    """
+
+    y: np.ndarray
+    task: str
+    classes: tuple[Any, ...] = ()
+    alphas: tuple[float, ...] = (0.1,)
+    probabilities: np.ndarray | None = None
+    p_values: np.ndarray | None = None
+    sets: np.ndarray | None = None
+    intervals: np.ndarray | None = None
+    features: Features | None = None
+    group_labels: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
+    ease: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    n_calibration: int | None = None
+    confidence: float = 0.95
+    seed: int = 0
+    given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def noun(self) -> str:
+        """What was predicted, in one word."""
+        return "intervals" if self.task == "regression" else "sets"
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The predictions at every alpha; empty when neither sets, p-values nor intervals were given."""
+        return tuple(self._make_levels())
+
+    def _make_levels(self) -> Iterator[Level]:
+        several = len(self.alphas) > 1
+        for position, alpha in enumerate(self.alphas):
+            prediction = self._prediction(position, alpha)
+            if prediction is None:
+                return
+            tag = f" at alpha={alpha:g}" if several else ""
+            yield Level(alpha, prediction, *_covered_and_size(self.y, prediction), tag)
+
+    def _prediction(self, position: int, alpha: float) -> np.ndarray | None:
+        for given in (self.sets, self.intervals):
+            if given is not None:
+                return given if given.ndim == 2 else given[:, :, position]
+        return None if self.p_values is None else self.p_values > alpha + _P_VALUE_NOISE
+
+    @cached_property
+    def have(self) -> frozenset[str]:
+        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease"."""
+        present = {
+            "prediction": bool(self.levels),
+            "p_values": self.p_values is not None,
+            "probabilities": self.probabilities is not None,
+            "X": self.features is not None,
+            "groups": self.groups is not None,
+            "ease": self.ease is not None,
+        }
+        return frozenset(word for word, there in present.items() if there)
+
+    def require(self, name: str) -> np.ndarray:
+        """An array that the plan has found to be there."""
+        array = getattr(self, name)
+        if array is None:
+            raise InputError(f"{name} was not given to the audit.")
+        return np.asarray(array)
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """An independent source of random numbers for one purpose, the same in every run of a seed."""
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+    def rows(self, which: np.ndarray) -> Material:
+        """The same material for some rows."""
+        from dataclasses import replace
+
+        names = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "weights")
+        parts = {name: None if (a := getattr(self, name)) is None else a[which] for name in names}
+        features = None if self.features is None else self.features.take(which)
+        return replace(self, y=self.y[which], features=features, **parts)
+
+
+def _covered_and_size(y: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if prediction.dtype.kind == "b":
+        return prediction[np.arange(len(y)), y], prediction.sum(axis=1).astype(float)
+    lower, upper = prediction[:, 0], prediction[:, 1]
+    return (lower <= y) & (y <= upper), upper - lower
+
+
+def check_material(
+    y_true: Any,
+    *,
+    probabilities: Any = None,
+    p_values: Any = None,
+    sets: Any = None,
+    intervals: Any = None,
+    X: Any = None,
+    groups: Any = None,
+    ease: Any = None,
+    alpha: Any = 0.1,
+    n_calibration: int | None = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    random_state: Any = None,
+) -> Material:
+    """Check every argument of an audit and bring it into canonical form."""
+    stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
+    _refuse_nothing_or_both(stated)
+    matrices = _check_matrices(stated)
+    levels, _ = check_alphas(alpha)
+    alphas = tuple(float(a) for a in levels)
+    _check_levels(matrices, alphas)
+    n = check_same_length(
+        y_true=as_numpy(y_true, name="y_true"), **{k: v for k, v in matrices.items() if v is not None}
+    )
+    outcome = _outcome(y_true, matrices, classes)
+    labels, codes = (None, None) if groups is None else check_groups(groups, n)
+    return Material(
+        **outcome,
+        **matrices,
+        alphas=alphas,
+        features=_rows_of(None if X is None else check_features(X), n, "X"),
+        group_labels=() if labels is None else tuple(str(label) for label in labels),
+        groups=codes,
+        ease=_rows_of(None if ease is None else _floats(check_vector(ease, name="ease")), n, "ease"),
+        weights=check_weights(sample_weight, n),
+        n_calibration=None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
+        confidence=check_confidence(confidence),
+        seed=int(generator(random_state).integers(2**31)),
+    )
+
+
+def _refuse_nothing_or_both(stated: dict[str, Any]) -> None:
+    given = [name for name, value in stated.items() if value is not None]
+    if not given:
+        raise InputError(
+            "an audit needs what was predicted: give probabilities, p_values, sets or intervals beside y_true."
+        )
+    if "intervals" in given and len(given) > 1:
+        raise InputError(
+            f"intervals belong to regression and {given[0]} to classification; audit them separately."
+        )
+
+
+def _floats(array: Any) -> np.ndarray:
+    return np.asarray(as_numpy(array), dtype=np.float64)
+
+
+def _check_matrices(stated: dict[str, Any]) -> dict[str, np.ndarray | None]:
+    checks = {
+        "probabilities": _two_columns,
+        "p_values": lambda value: _floats(check_p_values(value)),
+        "sets": lambda value: np.asarray(as_numpy(check_sets(value))),
+        "intervals": lambda value: _floats(check_intervals(value)),
+    }
+    matrices = {k: None if value is None else checks[k](value) for k, value in stated.items()}
+    widths = {k: v.shape[1] for k, v in matrices.items() if v is not None and k != "intervals"}
+    if len(set(widths.values())) > 1:
+        found = ", ".join(f"{name}: {width}" for name, width in widths.items())
+        raise InputError(f"{' and '.join(widths)} must have one column per class, got {found}.")
+    return matrices
+
+
+def _two_columns(probabilities: Any) -> np.ndarray:
+    """Probabilities (n, K); a vector is the positive class of two."""
+    from calipers.inputs import check_positive_probabilities
+
+    array = as_numpy(probabilities, name="probabilities")
+    if array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1):
+        positive = _floats(check_positive_probabilities(array))
+        return np.column_stack([1.0 - positive, positive])
+    return _floats(check_probabilities(array))
+
+
+def _check_levels(matrices: dict[str, np.ndarray | None], alphas: tuple[float, ...]) -> None:
+    for name in ("sets", "intervals"):
+        array = matrices[name]
+        if array is None:
+            continue
+        found = 1 if array.ndim == 2 else array.shape[2]
+        if found != len(alphas):
+            raise InputError(
+                f"{name} holds {found} level(s) and alpha {len(alphas)}. "
+                f"Give one alpha per level, {name} with a last axis for several."
+            )
+
+
+def _outcome(y_true: Any, matrices: dict[str, np.ndarray | None], classes: Any) -> dict[str, Any]:
+    if matrices["intervals"] is not None:
+        if classes is not None:
+            raise InputError("classes belong to classification; intervals were given.")
+        return {"y": _floats(check_vector(y_true, name="y_true")), "task": "regression"}
+    n_classes = next(m.shape[1] for m in matrices.values() if m is not None)
+    codes = np.asarray(as_numpy(encode_labels(y_true, n_classes, classes=classes)))
+    return {"y": codes, "task": "classification", "classes": _class_names(y_true, n_classes, classes)}
+
+
+def _class_names(y_true: Any, n_classes: int, classes: Any) -> tuple[Any, ...]:
+    from calipers.inputs import check_classes
+
+    labels = as_numpy(y_true, name="y_true").reshape(-1)
+    known = check_classes(classes, labels, n_classes)
+    return tuple(range(n_classes)) if known is None else tuple(np.asarray(known).tolist())
+
+
+def _rows_of(value: Any, n: int, name: str) -> Any:
+    if value is not None and len(value) != n:
+        raise InputError(f"{name} must have one row per outcome ({n}), got {len(value)}.")
+    return value

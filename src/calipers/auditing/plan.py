@@ -1,0 +1,66 @@
+"""Which questions can be answered with what was given, and what to add for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from calipers.auditing.material import Material
+from calipers.auditing.questions import QUESTIONS, TITLES
+from calipers.auditing.reading import Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPlan:
+    """One question: what will be checked, and what to add so that the rest can be.
+
+    Parameters
+    ----------
+    question, title : str
+        Short name and the question itself.
+    checks : tuple of str
+        Codes that will run.
+    missing : tuple of (str, str)
+        Codes that will not, each with what to add.
+    """
+
+    question: str
+    title: str
+    checks: tuple[str, ...]
+    missing: tuple[tuple[str, str], ...]
+
+    @property
+    def answered(self) -> bool:
+        """Whether at least one check runs."""
+        return bool(self.checks)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for the report."""
+        return {
+            "question": self.question,
+            "title": self.title,
+            "checks": list(self.checks),
+            "missing": [{"code": code, "add": add} for code, add in self.missing],
+        }
+
+    def __str__(self) -> str:
+        if self.answered:
+            return f"{self.title} Checked by {', '.join(self.checks)}."
+        return f"{self.title} Not asked. {' '.join(dict.fromkeys(add for _, add in self.missing))}"
+
+
+def plan_audit(material: Material, checks: Sequence[Check]) -> tuple[QuestionPlan, ...]:
+    """The plan for the six questions."""
+    return tuple(_plan_question(material, question, checks) for question in QUESTIONS)
+
+
+def _plan_question(material: Material, question: str, checks: Iterable[Check]) -> QuestionPlan:
+    relevant = [check for check in checks if check.question == question and material.task in check.tasks]
+    ready = tuple(check.code for check in relevant if is_ready(check, material))
+    missing = tuple((check.code, check.add) for check in relevant if check.code not in ready)
+    return QuestionPlan(question=question, title=TITLES[question], checks=ready, missing=missing)
+
+
+def is_ready(check: Check, material: Material) -> bool:
+    """Whether everything the check needs was given."""
+    return material.task in check.tasks and material.have.issuperset(check.needs)

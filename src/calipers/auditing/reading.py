@@ -1,0 +1,131 @@
+"""What a check read off the material, before anybody judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from calipers.auditing.material import Level, Material
+from calipers.results import Curve, Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """Curves that belong into one picture, and how to draw them.
+
+    Parameters
+    ----------
+    name : str
+        Stable, unique in an audit.
+    question, title, caption : str
+        Which question it answers; what a reader sees.
+    kind : {"line", "points", "intervals"}
+        Curves over a grid, points with error bars over a grid, or one labelled interval per row.
+    curves : tuple of Curve
+        What is drawn; the table of the picture is theirs.
+    reference : float or None
+        A horizontal line: the promise.
+    labels : tuple of str
+        Names of the grid points, for "intervals".
+    """
+
+    name: str
+    question: str
+    title: str
+    caption: str
+    kind: str
+    curves: tuple[Curve, ...]
+    reference: float | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The outcome of one measurement of one check.
+
+    Parameters
+    ----------
+    code, title, question : str
+        Of the finding it will become.
+    evidence : Estimate or None
+        The number behind it.
+    p_value : float or None
+        Against the null of the check; None when there is no test (then it is never counted as one).
+    effect : float or None
+        How far the promise is missed, positive when it is missed, in the unit of the sentence.
+    effect_low, effect_high : float or None
+        Ends of the interval around the effect.
+    tolerance : float
+        An effect up to this is not worth acting on.
+    fault, clean : str
+        The sentence in either case.
+    where, repair : str
+        Where it is worst, and what to do.
+    cap : str
+        The highest severity this check may reach.
+    rows_needed : int or None
+        Rows at which the interval of the effect would be as narrow as the tolerance.
+    not_applicable : str
+        Why the check could not be made; everything else is then ignored.
+    estimates : tuple of Estimate
+        Numbers for the tables of the audit.
+    pictures : tuple of Picture
+        For the report.
+    details : mapping
+        Everything else the finding should carry.
+    """
+
+    code: str
+    title: str
+    question: str
+    evidence: Estimate | None = None
+    p_value: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    tolerance: float = 0.0
+    fault: str = ""
+    clean: str = ""
+    where: str = ""
+    repair: str = ""
+    cap: str = "issue"
+    rows_needed: int | None = None
+    not_applicable: str = ""
+    estimates: tuple[Estimate, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+Readings: TypeAlias = Reading | tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of the table of checks.
+
+    Parameters
+    ----------
+    code, title, question : str
+        Stable code, a few words, one of the six questions.
+    needs : tuple of str
+        Words of `Material.have` without which it cannot run.
+    add : str
+        What to add to the inputs so that it can.
+    once : callable or None
+        ``once(material)`` gives readings about the rows as a whole.
+    at_level : callable or None
+        ``at_level(material, level)`` gives readings at one alpha; it is called for each. A check has
+        one of the two.
+    tasks : tuple of str
+        Kinds of prediction it applies to.
+    """
+
+    code: str
+    title: str
+    question: str
+    needs: tuple[str, ...]
+    add: str
+    once: Callable[[Material], Readings] | None = None
+    at_level: Callable[[Material, Level], Readings] | None = None
+    tasks: tuple[str, ...] = ("classification", "regression")

@@ -1,0 +1,117 @@
+"""The one dictionary behind every form of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calipers.results import EstimateTable, Finding, severity_rank
+from calipers.version import __version__
+
+DOCUMENT_SCHEMA = 1
+
+# Answer to a question -> how it is shown.
+STATES = ("no", "doubtful", "cannot tell", "yes", "not asked")
+
+
+def audit_document(
+    *,
+    about: Mapping[str, Any],
+    questions: Sequence[Mapping[str, Any]],
+    findings: Sequence[Finding],
+    estimates: EstimateTable,
+    pictures: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Plain values: the verdict, the six answers, findings, estimates and pictures.
+
+    Parameters
+    ----------
+    about : mapping
+        What was audited: name, source, rows, task, alphas, seed.
+    questions : sequence of mappings
+        Per question its name, title, the codes that ran and what was missing for the others.
+    findings : sequence of Finding
+        Outcomes of the checks, the most serious first.
+    estimates : EstimateTable
+        Every number.
+    pictures : sequence of mappings
+        Curves with titles and captions.
+
+    Returns
+    -------
+    dict
+        Only dictionaries, lists, numbers, text, and arrays inside the curves.
+
+    Examples
+    --------
+    >>> from calipers.report import audit_document
+    >>> from calipers.results import EstimateTable
+    >>> document = audit_document(about={"rows": 10}, questions=[], findings=[],
+    ...                           estimates=EstimateTable([]), pictures=[])
+    >>> document["verdict"]["severity"]
+    'none'
+    """
+    answers = [answer_question(question, findings) for question in questions]
+    return {
+        "schema": DOCUMENT_SCHEMA,
+        "kind": "Audit",
+        "calipers": __version__,
+        "about": dict(about),
+        "verdict": _verdict(findings, answers),
+        "questions": answers,
+        "findings": [finding.to_dict() for finding in findings],
+        "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
+        "pictures": [dict(picture) for picture in pictures],
+    }
+
+
+def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
+    """The question with its answer: one word and one sentence."""
+    mine = [finding for finding in findings if finding.question == question["question"]]
+    faults = [finding for finding in mine if finding.outcome == "fault"]
+    severity = max((finding.severity for finding in faults), key=severity_rank, default="none")
+    state, sentence = _state(question, mine, faults, severity)
+    return dict(question) | {
+        "answer": state,
+        "severity": severity,
+        "sentence": sentence,
+        "codes": [finding.code for finding in mine],
+    }
+
+
+def _state(
+    question: Mapping[str, Any], mine: Sequence[Finding], faults: Sequence[Finding], severity: str
+) -> tuple[str, str]:
+    if faults:
+        worst = next(finding for finding in faults if finding.severity == severity)
+        return {"issue": "no", "warning": "doubtful"}.get(severity, "yes"), worst.sentence
+    clean = [finding for finding in mine if finding.outcome == "clean"]
+    if clean:
+        return "yes", clean[0].sentence
+    open_ones = [finding for finding in mine if finding.outcome == "cannot_tell"]
+    if open_ones:
+        return "cannot tell", open_ones[0].sentence
+    missing = dict.fromkeys(entry["add"] for entry in question.get("missing", ()))
+    reasons = [finding.sentence for finding in mine if finding.code in question.get("checks", ())]
+    return "not asked", next(iter([*reasons, *missing]), "")
+
+
+def _verdict(findings: Sequence[Finding], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    faults = [finding for finding in findings if finding.outcome == "fault"]
+    severity = max((finding.severity for finding in faults), key=severity_rank, default="none")
+    counts = {level: sum(f.severity == level for f in faults) for level in ("issue", "warning", "note")}
+    asked = [answer for answer in answers if answer["answer"] != "not asked"]
+    return {
+        "severity": severity,
+        "counts": counts,
+        "sentence": _verdict_sentence(counts, len(asked), len(answers)),
+    }
+
+
+def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int) -> str:
+    named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
+    found = "No fault found" if not named else "Found " + " and ".join(
+        [", ".join(named[:-1]), named[-1]] if len(named) > 1 else named
+    )  # fmt: skip
+    scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
+    return f"{found}; {scope} could be asked."

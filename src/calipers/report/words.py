@@ -1,0 +1,154 @@
+"""The document as Markdown for a pull request, as text for a terminal, as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from calipers.results import Estimate
+from calipers.results.formatting import format_number, format_p_value
+from calipers.results.serialization import encode
+
+MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "yes": "✓", "not asked": "–"}
+
+
+def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Strict JSON; nothing is rounded, NaN and infinities are marked objects.
+
+    Examples
+    --------
+    >>> from calipers.report import render_json
+    >>> render_json({"value": float("inf")}, indent=None)
+    '{"value": {"$float": "inf"}}'
+    """
+    return json.dumps(encode(document), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def render_markdown(document: Mapping[str, Any]) -> str:
+    """A summary with the six answers, the faults with their repairs, and the numbers.
+
+    Examples
+    --------
+    >>> from calipers.report import audit_document, render_markdown
+    >>> from calipers.results import EstimateTable
+    >>> empty = audit_document(about={"rows": 3, "task": "regression", "alphas": [0.1]}, questions=[],
+    ...                        findings=[], estimates=EstimateTable([]), pictures=[])
+    >>> render_markdown(empty).splitlines()[0]
+    '## Calipers audit'
+    """
+    blocks = [
+        f"## {title_of(document)}",
+        f"**{document['verdict']['sentence']}** {_about(document)}",
+        _markdown_answers(document),
+        *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
+        _markdown_estimates(document),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def title_of(document: Mapping[str, Any]) -> str:
+    """Calipers audit, with the name of the predictor or its file."""
+    about = document["about"]
+    named = about.get("name") or about.get("source")
+    return f"Calipers audit of {named}" if named else "Calipers audit"
+
+
+def _about(document: Mapping[str, Any]) -> str:
+    about = document["about"]
+    levels = ", ".join(f"{alpha:g}" for alpha in about.get("alphas", []))
+    calibrated = about.get("n_calibration")
+    luck = "" if calibrated is None else f", conformalised on {calibrated} rows"
+    return f"{about.get('rows')} rows, {about.get('task')}, alpha {levels}{luck}."
+
+
+def _markdown_answers(document: Mapping[str, Any]) -> str:
+    if not document["questions"]:
+        return ""
+    lines = ["| question | answer | |", "|---|---|---|"]
+    for answer in document["questions"]:
+        mark = MARKS[answer["answer"]]
+        lines.append(f"| {answer['title']} | {mark} {answer['answer']} | {_cell(answer['sentence'])} |")
+    return "\n".join(lines)
+
+
+def _markdown_fault(finding: Mapping[str, Any]) -> str:
+    lines = [f"**{finding['code']} {finding['severity']}: {finding['title']}.** {finding['sentence']}"]
+    if finding["evidence"] is not None:
+        lines.append(f"\n> {Estimate(**finding['evidence'])}")
+    if finding["repair"]:
+        lines.append(f"\n<details><summary>Repair</summary>\n\n```python\n{finding['repair']}\n```\n\n</details>")
+    return "\n".join(lines)
+
+
+def _markdown_estimates(document: Mapping[str, Any]) -> str:
+    if not document["estimates"]:
+        return ""
+    lines = ["| measure | value | interval | healthy | p |", "|---|---:|---|---|---:|"]
+    for name, fields in document["estimates"].items():
+        lines.append("| " + " | ".join(_cell(cell) for cell in estimate_row(name, fields)) + " |")
+    return "<details><summary>Every number</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """Name, value, interval, band of a healthy predictor and p-value, as words."""
+    low, high = fields["low"], fields["high"]
+    spread = None if low is None or high is None else high - low
+    spread = fields["std_error"] if spread is None or spread != spread or spread == float("inf") else spread
+    interval = span(low, high, spread)
+    if not interval and fields["std_error"] is not None:
+        interval = f"± {format_number(fields['std_error'], fields['std_error'])}"
+    p = fields["p_value"]
+    return (
+        name,
+        format_number(fields["value"], spread),
+        interval,
+        span(fields["null_low"], fields["null_high"], spread),
+        "" if p is None else format_p_value(p),
+    )
+
+
+def span(low: float | None, high: float | None, spread: float | None) -> str:
+    """Two ends as words; one end when there is one, empty when there is none."""
+    if low is None and high is None:
+        return ""
+    if low is None:
+        return f"up to {format_number(high, spread)}"
+    if high is None:
+        return f"at least {format_number(low, spread)}"
+    return f"{format_number(low, spread)} to {format_number(high, spread)}"
+
+
+def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
+    """The answers and the faults, for a terminal.
+
+    Examples
+    --------
+    >>> from calipers.report import audit_document, render_text
+    >>> from calipers.results import EstimateTable
+    >>> empty = audit_document(about={"rows": 3, "task": "regression", "alphas": [0.1]}, questions=[],
+    ...                        findings=[], estimates=EstimateTable([]), pictures=[])
+    >>> print(render_text(empty))
+    Calipers audit: No fault found; all six questions could be asked.
+    3 rows, regression, alpha 0.1.
+    """
+    lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
+    for answer in document["questions"]:
+        lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['answer']}"]
+        lines += _indented(answer["sentence"], width)
+    faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
+    for finding in faults:
+        lines += ["", f"{finding['code']} {finding['severity']}: {finding['title']}"]
+        lines += _indented(finding["sentence"], width)
+        if finding["evidence"] is not None:
+            lines += _indented(str(Estimate(**finding["evidence"])), width)
+    return "\n".join(lines)
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
