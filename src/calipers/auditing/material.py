@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -104,7 +104,6 @@ class Material:
     n_calibration: int | None = None
     confidence: float = 0.95
     seed: int = 0
-    given: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -165,7 +164,9 @@ class Material:
         from dataclasses import replace
 
         names = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "weights")
-        parts = {name: None if (a := getattr(self, name)) is None else a[which] for name in names}
+        parts: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[which] for name in names
+        }
         features = None if self.features is None else self.features.take(which)
         return replace(self, y=self.y[which], features=features, **parts)
 
@@ -197,7 +198,7 @@ def check_material(
     """Check every argument of an audit and bring it into canonical form."""
     stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
     _refuse_nothing_or_both(stated)
-    matrices = _check_matrices(stated)
+    matrices: dict[str, Any] = _check_matrices(stated)
     levels, _ = check_alphas(alpha)
     alphas = tuple(float(a) for a in levels)
     _check_levels(matrices, alphas)
@@ -225,7 +226,8 @@ def _refuse_nothing_or_both(stated: dict[str, Any]) -> None:
     given = [name for name, value in stated.items() if value is not None]
     if not given:
         raise InputError(
-            "an audit needs what was predicted: give probabilities, p_values, sets or intervals beside y_true."
+            "an audit needs what was predicted: "
+            "give probabilities, p_values, sets or intervals beside y_true."
         )
     if "intervals" in given and len(given) > 1:
         raise InputError(
@@ -238,7 +240,7 @@ def _floats(array: Any) -> np.ndarray:
 
 
 def _check_matrices(stated: dict[str, Any]) -> dict[str, np.ndarray | None]:
-    checks = {
+    checks: dict[str, Callable[[Any], np.ndarray]] = {
         "probabilities": _two_columns,
         "p_values": lambda value: _floats(check_p_values(value)),
         "sets": lambda value: np.asarray(as_numpy(check_sets(value))),

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 # Name on the command line -> module in calipers.cli, in the order of the help page.
 COMMANDS = {
     "demo": "demo",
+    "audit": "audit",
     "study": "study",
 }
 

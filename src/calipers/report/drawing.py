@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 # Small enough that text stays readable when a phone shrinks the drawing to its width.
@@ -85,8 +86,7 @@ def _lines(picture: Mapping[str, Any]) -> str:
     y_axis = make_axis(_values(curves, ("y", "low", "high", "null_low", "null_high")) + extra)
     x, y = x_axis.scale(LEFT, WIDTH - RIGHT), y_axis.scale(HEIGHT - BOTTOM, TOP)
     parts = [_opening(HEIGHT, picture["title"]), _grid(x_axis, y_axis, x, y), _axis_names(curves[0])]
-    for curve in curves:
-        parts.append(_band(curve, "null_low", "null_high", x, y, "null"))
+    parts += [_band(curve, "null_low", "null_high", x, y, "null") for curve in curves]
     if reference is not None:
         parts.append(_level_line(y(reference)))
     for position, curve in enumerate(curves):
@@ -117,11 +117,12 @@ def _grid(x_axis: Axis, y_axis: Axis, x: Scale, y: Scale) -> str:
 
 
 def _axis_names(curve: Mapping[str, Any]) -> str:
-    middle = (TOP + HEIGHT - BOTTOM) / 2
+    centre, middle = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+    across, up = escape(curve["x_label"]), escape(curve["y_label"])
+    turned = f'transform="translate(12 {middle:.0f}) rotate(-90)"'
     return (
-        f'<text class="name" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
-        f'{escape(curve["x_label"])}</text><text class="name" transform="translate(12 {middle:.0f}) rotate(-90)" '
-        f'text-anchor="middle">{escape(curve["y_label"])}</text>'
+        f'<text class="name" x="{centre:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
+        f'<text class="name" {turned} text-anchor="middle">{up}</text>'
     )
 
 
@@ -134,7 +135,7 @@ def _stepped(points: list[tuple[float, float]], step: bool) -> list[tuple[float,
     if not step:
         return points
     doubled = points[:1]
-    for (_, before), (at, value) in zip(points, points[1:], strict=False):
+    for (_, before), (at, value) in pairwise(points):
         doubled += [(at, before), (at, value)]
     return doubled
 
@@ -188,6 +189,14 @@ def _marker(curve: Mapping[str, Any], x: Scale, y: Scale) -> str:
     )
 
 
+def _upright(at: float, bottom: float, style: str) -> str:
+    return f'<line class="{style}" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
+
+
+def _bar(start: float, end: float, at: float, colour: str) -> str:
+    return f'<line class="line {colour}" x1="{start:.1f}" x2="{end:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>'
+
+
 def _legend(curves: Sequence[Mapping[str, Any]]) -> str:
     if len(curves) < 2:
         return ""
@@ -210,11 +219,7 @@ def _intervals(picture: Mapping[str, Any]) -> str:
         f'<text x="{x(t):.1f}" y="{bottom + 15}" text-anchor="middle">{_tick_label(t)}</text>'
         for t in axis.ticks
     )
-    promise = (
-        ""
-        if reference is None
-        else f'<line class="promise" x1="{x(reference):.1f}" x2="{x(reference):.1f}" y1="{TOP}" y2="{bottom}"/>'
-    )
+    promise = "" if reference is None else _upright(x(reference), bottom, "promise")
     rows = "".join(_interval_row(curve, i, labels[i], reference, x) for i in range(len(labels)))
     name = (
         f'<text class="name" x="{(LABEL_WIDTH + WIDTH - RIGHT) / 2:.0f}" y="{height - 8}" '
@@ -223,28 +228,21 @@ def _intervals(picture: Mapping[str, Any]) -> str:
     return _opening(height, picture["title"]) + ticks + promise + rows + name + "</svg>"
 
 
-def _interval_row(
-    curve: Mapping[str, Any], i: int, label: str, reference: float | None, x: Scale
-) -> str:
+def _interval_row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, x: Scale) -> str:
     at = TOP + ROW * i + ROW / 2
     short = label if len(label) <= LABEL_LETTERS else label[: LABEL_LETTERS - 1] + "…"
-    parts = [
-        f'<text x="{LABEL_WIDTH - 8}" y="{at + 4:.1f}" text-anchor="end">{escape(short)}'
-        f"<title>{escape(label)}</title></text>"
-    ]
+    words = f"{escape(short)}<title>{escape(label)}</title>"
+    parts = [f'<text x="{LABEL_WIDTH - 8}" y="{at + 4:.1f}" text-anchor="end">{words}</text>']
     if curve["null_low"] is not None and curve["null_high"] is not None:
         left, right = x(float(curve["null_low"][i])), x(float(curve["null_high"][i]))
-        parts.append(
-            f'<rect class="null" x="{left:.1f}" y="{at - 8:.1f}" width="{max(0.0, right - left):.1f}" height="16"/>'
-        )
+        width = max(0.0, right - left)
+        parts.append(f'<rect class="null" x="{left:.1f}" y="{at - 8:.1f}" width="{width:.1f}" height="16"/>')
     colour = "c0"
     if curve["low"] is not None and curve["high"] is not None:
         low, high = float(curve["low"][i]), float(curve["high"][i])
         colour = "bad" if reference is not None and high < reference else "c0"
         if math.isfinite(low) and math.isfinite(high):
-            parts.append(
-                f'<line class="line {colour}" x1="{x(low):.1f}" x2="{x(high):.1f}" y1="{at:.1f}" y2="{at:.1f}"/>'
-            )
+            parts.append(_bar(x(low), x(high), at, colour))
     value = float(curve["y"][i])
     if math.isfinite(value):
         parts.append(f'<circle class="dot {colour}" cx="{x(value):.1f}" cy="{at:.1f}" r="3.6"/>')

@@ -56,7 +56,9 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             methods=_methods(document),
             style=_asset("report.css"),
             script=_asset("report.js"),
-            data=_script_safe({"pictures": {p["name"]: p["table"] for p in pictures}, "slider": _slider(document)}),
+            data=_script_safe(
+                {"pictures": {p["name"]: p["table"] for p in pictures}, "slider": _slider(document)}
+            ),
         )
     )
 
@@ -74,9 +76,7 @@ def _frame(page: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader
 
-    return Environment(
-        loader=FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    return Environment(loader=FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def _template(name: str) -> Any:

@@ -17,6 +17,18 @@ MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "yes": "✓", "not as
 def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
     """Strict JSON; nothing is rounded, NaN and infinities are marked objects.
 
+    Parameters
+    ----------
+    document : mapping
+        As made by `audit_document`.
+    indent : int or None
+        Blanks per level; None for one line.
+
+    Returns
+    -------
+    str
+        JSON.
+
     Examples
     --------
     >>> from calipers.report import render_json
@@ -28,6 +40,16 @@ def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
 
 def render_markdown(document: Mapping[str, Any]) -> str:
     """A summary with the six answers, the faults with their repairs, and the numbers.
+
+    Parameters
+    ----------
+    document : mapping
+        As made by `audit_document`.
+
+    Returns
+    -------
+    str
+        Markdown, with folded parts as GitHub shows them.
 
     Examples
     --------
@@ -78,7 +100,9 @@ def _markdown_fault(finding: Mapping[str, Any]) -> str:
     if finding["evidence"] is not None:
         lines.append(f"\n> {Estimate(**finding['evidence'])}")
     if finding["repair"]:
-        lines.append(f"\n<details><summary>Repair</summary>\n\n```python\n{finding['repair']}\n```\n\n</details>")
+        lines.append(
+            f"\n<details><summary>Repair</summary>\n\n```python\n{finding['repair']}\n```\n\n</details>"
+        )
     return "\n".join(lines)
 
 
@@ -126,6 +150,18 @@ def span(low: float | None, high: float | None, spread: float | None) -> str:
 
 def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     """The answers and the faults, for a terminal.
+
+    Parameters
+    ----------
+    document : mapping
+        As made by `audit_document`.
+    width : int
+        Letters per line of running text.
+
+    Returns
+    -------
+    str
+        Plain text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""CAL1xx: does it cover as often as it says?"""
+"""CAL1xx, does it cover as often as it says: marginal coverage."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def _calibration_luck(material: Material, level: Level, estimate: Estimate) -> t
     p = float(coverage_law(rows, level.alpha, ASSUMED_CALIBRATION).p_value(hits, "two-sided"))
     if p <= 0.01:
         return "", "issue"
-    return (
+    luck = (
         f" A healthy predictor conformalised on {ASSUMED_CALIBRATION} rows can read this by luck: "
-        "state n_calibration to settle it.",
-        "warning",
+        "state n_calibration to settle it."
     )
+    return luck, "warning"
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""CAL2xx: does it cover everywhere, and if not, where does it fail?
+"""CAL2xx, does it cover everywhere, and if not, where does it fail: groups and regions.
 
 Every test here asks whether coverage *depends* on something, given how much there is of it in all. The
 level itself is the first question, so luck of the calibration sample and a wrong level do not count twice.
@@ -45,7 +45,9 @@ def flat_p_values(hits: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def groups(material: Material, level: Level) -> Reading:
     """Coverage of every named group: which one is covered less often than the others."""
-    hits, rows = group_counts(level.covered, material.require("groups"), len(material.group_labels), material.weights)
+    hits, rows = group_counts(
+        level.covered, material.require("groups"), len(material.group_labels), material.weights
+    )
     return part_reading(
         material, level, hits, rows, material.group_labels, code="CAL201", title="a group is under-covered",
         kind="group", repair=repairs.by_group(material.task, level.alpha),
@@ -79,7 +81,8 @@ def part_reading(
     promised, tolerance = level.promised, PART_TOLERANCE * tolerance_at(level.alpha)
     evidence = Estimate(
         name=f"coverage of {kind} {labels[at]}{level.tag}", value=float(shares[at]), low=float(low[at]),
-        high=float(high[at]), confidence=material.confidence, n=float(rows[at]), p_value=p, alternative="less",
+        high=float(high[at]), confidence=material.confidence, n=float(rows[at]), p_value=p,
+        alternative="less",
         method=f"share of covered rows; intervals hold together for {len(labels)} {kind}s (Sidak, "
         f"Clopper-Pearson); hypergeometric test against the others, corrected for the number of {kind}s",
         reason="" if p is not None else "no exact test with weights that are not whole numbers",
@@ -95,8 +98,9 @@ def part_reading(
         effect_low=float(promised - high[at]),
         effect_high=float(np.max(promised - low)),
         tolerance=tolerance,
-        fault=f"In {kind} {labels[at]} the {material.noun} cover {100 * shares[at]:.1f} % of {rows[at]:.0f} rows; "
-        f"{format_percent(promised)} was promised, and all rows together reach {100 * hits.sum() / rows.sum():.1f} %.",
+        fault=f"In {kind} {labels[at]} the {material.noun} cover {100 * shares[at]:.1f} % of "
+        f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
+        f"{100 * hits.sum() / rows.sum():.1f} %.",
         clean=f"No {kind} is covered less often than the others.",
         where=f"{kind} {labels[at]}{level.tag}",
         repair=repair,

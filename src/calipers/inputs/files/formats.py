@@ -45,15 +45,13 @@ def kind_of(path: Path) -> str:
     for ending in sorted(KINDS, key=len, reverse=True):
         if name.endswith(ending):
             return KINDS[ending]
-    raise InputError(
-        f"{path} must end in {', '.join(KINDS)} to be read, got {path.suffix or 'no ending'!r}."
-    )
+    raise InputError(f"{path} must end in {', '.join(KINDS)} to be read, got {path.suffix or 'no ending'!r}.")
 
 
 def read_table(
     path: Path | str, *, max_rows: int | None = None, random_state: RandomState = None
 ) -> pl.DataFrame | dict[str, np.ndarray]:
-    """The rows of a file: a polars frame, or named arrays for npz.
+    r"""The rows of a file: a polars frame, or named arrays for npz.
 
     Parameters
     ----------
@@ -75,7 +73,7 @@ def read_table(
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     place = Path(folder, "rows.csv")
-    ...     _ = place.write_text("y_true,lower,upper\\n1.5,1,2\\n", encoding="utf-8")
+    ...     _ = place.write_text("y_true,lower,upper\n1.5,1,2\n", encoding="utf-8")
     ...     read_table(place).shape
     (1, 3)
     """
@@ -84,7 +82,7 @@ def read_table(
     if kind == "npz":
         _refuse_larger_than_memory(place, kind, None)
         return _read_npz(place)
-    frame = _guarded(place, kind, lambda: _read_frame(place, kind, max_rows, random_state))
+    frame: pl.DataFrame = _guarded(place, kind, lambda: _read_frame(place, kind, max_rows, random_state))
     if frame.height == 0 or frame.width == 0:
         raise InputError(f"{place} has no rows. Write one row per case, with a header line of column names.")
     return frame

@@ -83,7 +83,7 @@ def read_predictions(
     max_rows: int | None = None,
     random_state: RandomState = None,
 ) -> Predictions:
-    """Read a file of predictions; columns are found by name unless ``choice`` says otherwise.
+    r"""Read a file of predictions; columns are found by name unless ``choice`` says otherwise.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def read_predictions(
     >>> from calipers.inputs.files import read_predictions
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     place = Path(folder, "rows.csv")
-    ...     _ = place.write_text("y_true,p_no,p_yes,age\\nyes,0.2,0.8,30\\n", encoding="utf-8")
+    ...     _ = place.write_text("y_true,p_no,p_yes,age\nyes,0.2,0.8,30\n", encoding="utf-8")
     ...     found = read_predictions(place)
     >>> found.classes, found.probabilities.tolist()
     (['no', 'yes'], [[0.2, 0.8]])
@@ -195,7 +195,7 @@ def _class_labels(roles: Roles, y: np.ndarray, source: str) -> list[str] | None:
     first = next(role for role in ("probabilities", "p_values", "sets") if role in named)
     for role, labels in named.items():
         if set(labels) != set(named[first]):
-            odd = sorted(set(labels) ^ set(named[first]))[0]
+            odd = min(set(labels) ^ set(named[first]))
             raise InputError(
                 f"{first} and {role} of {source} must name the same classes; class {odd!r} is in one of "
                 "them only."
@@ -232,9 +232,7 @@ def _per_class(
         return None
     levels = _sorted_levels(level for _, level in columns)
     try:
-        layers = [
-            _numeric(frame, [columns[label, level] for label in labels], source) for level in levels
-        ]
+        layers = [_numeric(frame, [columns[label, level] for label in labels], source) for level in levels]
     except KeyError as error:
         label, level = error.args[0]
         raise InputError(f"{source} has no column of {role} for class {label!r} at level {level}.") from None
@@ -252,7 +250,7 @@ def _as_sets(array: np.ndarray, source: str) -> np.ndarray:
             f"the set columns of {source} must hold true and false, or 1 and 0, "
             f"got {array[tuple(place)]:g} at row {place[0]}."
         )
-    return array == 1
+    return np.asarray(array == 1)
 
 
 def _intervals(frame: pl.DataFrame, roles: Roles, source: str) -> np.ndarray | None:
@@ -319,7 +317,7 @@ def _from_arrays(arrays: dict[str, np.ndarray], *, source: str) -> Predictions:
         alpha=np.atleast_1d(arrays["alpha"]).tolist() if "alpha" in arrays else None,
         n_calibration=None if calibration is None else int(calibration),
         source=source,
-        roles={name: "array" for name in arrays},
+        roles=dict.fromkeys(arrays, "array"),
         **{name: arrays.get(name) for name in _ARRAYS},
     )
 

@@ -1,0 +1,159 @@
+"""``calipers audit FILE``: the six questions about a file of predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calipers.cli.options import (
+    AlphaOption,
+    CalibrationOption,
+    ConfigOption,
+    EaseOption,
+    FailOnOption,
+    FeaturesOption,
+    FileArgument,
+    GroupOption,
+    JsonOption,
+    LowerOption,
+    MaxRowsOption,
+    OutOption,
+    ProbaOption,
+    PValueOption,
+    QuietOption,
+    SeedOption,
+    SetOption,
+    UpperOption,
+    YOption,
+)
+
+if TYPE_CHECKING:
+    from calipers.auditing import Audit
+    from calipers.cli.options import Settings
+
+
+def command(
+    file: FileArgument,
+    y: YOption = None,
+    proba: ProbaOption = None,
+    set_: SetOption = None,
+    lower: LowerOption = None,
+    upper: UpperOption = None,
+    p_value: PValueOption = None,
+    features: FeaturesOption = None,
+    group: GroupOption = None,
+    ease: EaseOption = None,
+    alpha: AlphaOption = None,
+    n_calibration: CalibrationOption = None,
+    out: OutOption = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", help="Write a summary for a pull request.")
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print GitHub annotations; fill the step summary.")
+    ] = False,
+    mute: Annotated[str | None, typer.Option("--mute", help="Codes of checks to leave out.")] = None,
+    max_rows: MaxRowsOption = None,
+    fail_on: FailOnOption = None,
+    seed: SeedOption = None,
+    config: ConfigOption = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what can be checked and what to add.")
+    ] = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Answer the six questions about a file of predictions.
+
+    Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
+    every other column is a feature.
+    """
+    from calipers.cli.options import exit_code, settings_from
+
+    chosen: dict[str, Any] = {
+        "y": y, "proba": proba, "set": set_, "lower": lower, "upper": upper, "p_value": p_value,
+        "features": features, "group": group, "ease": ease, "alpha": alpha, "n_calibration": n_calibration,
+        "max_rows": max_rows, "seed": seed, "fail_on": fail_on, "mute": mute.split(",") if mute else None,
+    }  # fmt: skip
+    settings = settings_from(config).over(chosen)
+    exit_code((), settings.fail_on)  # a bad threshold is refused before the work
+    if plan:
+        return show_plan(file, settings)
+    found = run(file, settings, quiet=quiet)
+    write(found, out=out, html=html, markdown=markdown)
+    if as_json:
+        print(found.to_json())
+    elif not quiet:
+        show(found, out=out, html=html)
+    if github:
+        annotate(found)
+    return exit_code(found.findings, settings.fail_on)
+
+
+def run(file: Path, settings: Settings, *, quiet: bool) -> Audit:
+    """The audit, with a progress bar on standard error."""
+    from calipers.auditing import audit
+    from calipers.cli.options import read_file
+    from calipers.cli.progress import check_progress
+
+    with check_progress(quiet=quiet, title=f"Reading {file.name}") as progress:
+        _, arguments = read_file(file, settings)
+        return audit(**arguments, mute=settings.mute, name=file.stem, progress=progress)
+
+
+def show_plan(file: Path, settings: Settings) -> int:
+    """What can be checked, and what to add for the rest."""
+    from calipers.auditing.checks import CHECKS
+    from calipers.auditing.material import check_material
+    from calipers.auditing.plan import plan_audit
+    from calipers.cli.options import read_file
+
+    predictions, arguments = read_file(file, settings)
+    arguments.pop("source")
+    material = check_material(arguments.pop("y_true"), **arguments)
+    for column, role in predictions.roles.items():
+        print(f"{column}: {role}")
+    for question in plan_audit(material, CHECKS):
+        print(question)
+    return 0
+
+
+def write(found: Audit, *, out: Path | None, html: Path | None, markdown: Path | None) -> None:
+    """The files that were asked for, each in one step."""
+    from calipers.cli.files import writable_folder
+
+    if out is not None:
+        folder = writable_folder(out)
+        found.to_html(folder / "report.html")
+        found.to_json(folder / "audit.json")
+        found.to_markdown(folder / "summary.md")
+    if html is not None:
+        found.to_html(html)
+    if markdown is not None:
+        found.to_markdown(markdown)
+
+
+def show(found: Audit, *, out: Path | None, html: Path | None) -> None:
+    """The answers and the faults, for people."""
+    from calipers.cli.terminal import print_audit
+
+    print_audit(found)
+    page = html or (None if out is None else out / "report.html")
+    if page is not None:
+        print(f"The report is {page.resolve()}")
+
+
+def annotate(found: Audit) -> None:
+    """One annotation per fault, and the summary where GitHub collects it."""
+    import os
+
+    for finding in found.faults:
+        kind = {"issue": "error", "warning": "warning"}.get(finding.severity, "notice")
+        sentence = finding.sentence.replace("%", "%25").replace("\n", " ")
+        print(f"::{kind} title={finding.code} {finding.title}::{sentence}")
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(place).open("a", encoding="utf-8") as summary:
+            summary.write(found.to_markdown())

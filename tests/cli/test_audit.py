@@ -1,0 +1,132 @@
+"""``calipers audit``: exit codes, files, settings and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.cli import main
+
+
+def write_rows(path: Path, half_width: float = 1.645, n: int = 2000) -> Path:
+    y = np.random.default_rng(0).normal(size=n)
+    frame = pl.DataFrame({"y_true": y, "lower": np.full(n, -half_width), "upper": np.full(n, half_width)})
+    frame.write_csv(path)
+    return path
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> str:
+    return str(write_rows(tmp_path / "clean.csv"))
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> str:
+    return str(write_rows(tmp_path / "faulty.csv", half_width=1.2))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_clean_file_exits_with_0(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", clean]) == 0
+    assert "No fault found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"),
+    [("issue", 1), ("warning", 1), ("note", 1), ("never", 0), ("CAL101", 1), ("CAL201,CAL502", 0)],
+)
+def test_fail_on_decides_the_exit_code(fail_on: str, code: int, faulty: str) -> None:
+    assert main(["audit", faulty, "--quiet", "--fail-on", fail_on]) == code
+
+
+def test_quiet_prints_nothing(faulty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", faulty, "--quiet"]) == 1
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "")
+
+
+def test_json_is_the_only_thing_on_standard_output(faulty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", faulty, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"][0]["code"] == "CAL101"
+    assert document["about"]["source"] == faulty
+
+
+def test_out_writes_the_three_forms(faulty: str, tmp_path: Path) -> None:
+    main(["audit", faulty, "--quiet", "--out", "deep/folder"])
+    assert {path.name for path in (tmp_path / "deep/folder").iterdir()} == {
+        "report.html",
+        "audit.json",
+        "summary.md",
+    }
+
+
+def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_path: Path) -> None:
+    (tmp_path / "calipers.toml").write_text('[audit]\nfail_on = "never"\nalpha = 0.3\n', encoding="utf-8")
+    assert main(["audit", faulty, "--quiet"]) == 0
+    assert main(["audit", faulty, "--quiet", "--fail-on", "issue", "--alpha", "0.1"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("[audit]\nalhpa = 0.1\n", "alhpa"),
+        ("[audit\n", "is not valid TOML"),
+        ("[audit]\nseed = 'x'\n", "seed"),
+    ],
+)
+def test_a_bad_settings_file_is_one_line(
+    content: str, expected: str, clean: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "calipers.toml").write_text(content, encoding="utf-8")
+    assert main(["audit", clean]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert expected in shown
+
+
+BAD_INPUT = {
+    "no such file": (["none.csv"], "none.csv does not exist"),
+    "unknown threshold": (["clean.csv", "--fail-on", "bad"], "--fail-on must be issue, warning, note, never"),
+    "alpha in words": (["clean.csv", "--alpha", "ten"], "--alpha must be numbers"),
+    "alpha in percent": (["clean.csv", "--alpha", "90"], "alpha must lie strictly between 0 and 1"),
+    "two alphas for one level": (["clean.csv", "--alpha", "0.1,0.2"], "intervals holds 1 level"),
+    "a column that is not there": (["clean.csv", "--y", "nope"], "has no column 'nope'"),
+    "a settings file that is not there": (["clean.csv", "--config", "no.toml"], "which does not exist"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_code_2(
+    case: str, clean: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, expected = BAD_INPUT[case]
+    assert main(["audit", *words]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert expected in shown.err
+
+
+def test_the_plan_lists_roles_and_what_to_add(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", clean, "--plan"]) == 0
+    shown = capsys.readouterr().out
+    assert "y_true: outcome" in shown
+    assert "Add groups" in shown
+
+
+def test_github_gets_annotations_and_a_summary(
+    faulty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    main(["audit", faulty, "--quiet", "--github"])
+    assert capsys.readouterr().out.startswith("::error title=CAL101 under-coverage::The intervals cover")
+    assert (tmp_path / "summary").read_text(encoding="utf-8").startswith("## Calipers audit")

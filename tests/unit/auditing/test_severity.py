@@ -1,0 +1,69 @@
+"""Severity follows from corrected significance and the interval of the effect, never from a point."""
+
+from __future__ import annotations
+
+import pytest
+
+from calipers.auditing.reading import Reading
+from calipers.auditing.severity import judge, judge_all
+from calipers.results import Estimate
+
+
+def reading(**fields: object) -> Reading:
+    base = {
+        "code": "CAL999", "title": "planted", "question": "coverage", "p_value": 0.001, "effect": 0.06,
+        "effect_low": 0.03, "effect_high": 0.09, "tolerance": 0.02, "fault": "It fails.", "clean": "It holds.",
+        "evidence": Estimate(name="coverage", value=0.84, n=500),
+    }  # fmt: skip
+    return Reading(**(base | fields))
+
+
+CASES = {
+    "whole interval beyond the tolerance": ({}, "issue"),
+    "only the estimate beyond it": ({"effect_low": 0.01}, "warning"),
+    "real but small": ({"effect": 0.015, "effect_low": 0.01}, "note"),
+    "capped": ({"cap": "warning"}, "warning"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_significant_reading_is_as_serious_as_its_interval(case: str) -> None:
+    fields, expected = CASES[case]
+    finding = judge(reading(**fields), 0.01)
+    assert (finding.outcome, finding.severity, finding.sentence) == ("fault", expected, "It fails.")
+
+
+def test_a_large_effect_without_significance_is_no_fault() -> None:
+    assert judge(reading(effect=0.5, effect_low=0.4, effect_high=0.6), 0.06).outcome == "cannot_tell"
+
+
+def test_without_significance_a_narrow_interval_is_clean() -> None:
+    finding = judge(reading(effect=0.01, effect_low=-0.02, effect_high=0.04), 0.5)
+    assert (finding.outcome, finding.sentence) == ("clean", "It holds.")
+
+
+def test_a_wide_interval_says_how_many_rows_would_settle_it() -> None:
+    finding = judge(reading(effect_high=0.2, rows_needed=1500), 0.5)
+    assert finding.outcome == "cannot_tell"
+    assert finding.n_needed == 1500
+    assert "about 1 000 more are needed" in finding.sentence
+
+
+def test_the_number_of_tests_counts() -> None:
+    # 0.02 alone is significant at 0.05; as one of three it becomes 0.06.
+    others = [reading(p_value=0.5), reading(p_value=0.9)]
+    alone, together = judge_all([reading(p_value=0.02)])[0], judge_all([reading(p_value=0.02), *others])[0]
+    assert (alone.outcome, together.outcome) == ("fault", "cannot_tell")
+    assert together.details["p_adjusted"] == pytest.approx(0.06)
+    assert together.details["tests_in_audit"] == 3
+
+
+def test_readings_without_a_test_are_not_counted() -> None:
+    untested = reading(p_value=None, effect_high=None)
+    findings = judge_all([reading(p_value=0.03), untested])
+    assert [finding.outcome for finding in findings] == ["fault", "clean"]
+
+
+def test_a_check_that_could_not_be_made_says_why() -> None:
+    finding = judge(reading(not_applicable="There is only one group."), None)
+    assert (finding.outcome, finding.sentence) == ("not_applicable", "There is only one group.")
