@@ -15,8 +15,8 @@ from calipers.version import __version__
 # Modules a user may reach as ``calipers.<name>``.
 _ROOMS = (
     "arrays",
-    "calibration",
     "auditing",
+    "calibration",
     "conformal",
     "datasets",
     "difficulty",
@@ -36,8 +36,8 @@ _NAMES: dict[str, str] = {
 
 if TYPE_CHECKING:
     from calipers import arrays as arrays
-    from calipers import calibration as calibration
     from calipers import auditing as auditing
+    from calipers import calibration as calibration
     from calipers import conformal as conformal
     from calipers import datasets as datasets
     from calipers import difficulty as difficulty

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = [
     "__version__",
     "arrays",
-    "calibration",
     "audit",
     "auditing",
+    "calibration",
     "conformal",
     "datasets",
     "difficulty",
