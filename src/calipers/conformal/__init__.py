@@ -1,6 +1,7 @@
 """Conformal predictors, scores, ranks and p-values."""
 
 from calipers.conformal.classifier import ConformalClassifier
+from calipers.conformal.neighbours import TransductiveKNNClassifier
 from calipers.conformal.p_values import conformal_p_values
 from calipers.conformal.pac import pac_quantile, pac_rank, smallest_pac_size
 from calipers.conformal.ranks import (
@@ -12,12 +13,15 @@ from calipers.conformal.ranks import (
 )
 from calipers.conformal.regressor import ConformalRegressor
 from calipers.conformal.scores import aps, lac, margin, raps, saps, top_k
+from calipers.conformal.tangent import tangent_distances
+from calipers.conformal.transduction import transductive_p_values
 from calipers.conformal.weighted import LikelihoodRatio
 
 __all__ = [
     "ConformalClassifier",
     "ConformalRegressor",
     "LikelihoodRatio",
+    "TransductiveKNNClassifier",
     "aps",
     "conformal_interval",
     "conformal_p_values",
@@ -32,5 +36,7 @@ __all__ = [
     "saps",
     "smallest_calibration_size",
     "smallest_pac_size",
+    "tangent_distances",
     "top_k",
+    "transductive_p_values",
 ]
