@@ -2,6 +2,11 @@
 
 from calipers.performance.algorithm import AlgorithmPerformance
 from calipers.performance.candidate import CandidatePerformance
+from calipers.performance.comparison import (
+    AlgorithmComparison,
+    compare_algorithms,
+    forecast_learning_curves,
+)
 from calipers.performance.forecast import LossForecast, forecast_losses
 from calipers.performance.guarantee import Guarantee
 from calipers.performance.losses import LogLoss, PinballLoss
@@ -11,6 +16,7 @@ from calipers.performance.shift import effective_sample_size, estimate_shift_wei
 from calipers.performance.symbolic import SymbolicPerformance
 
 __all__ = [
+    "AlgorithmComparison",
     "AlgorithmPerformance",
     "CandidatePerformance",
     "ConfusionOutcome",
@@ -20,8 +26,10 @@ __all__ = [
     "LossMonitor",
     "PinballLoss",
     "SymbolicPerformance",
+    "compare_algorithms",
     "effective_sample_size",
     "estimate_shift_weights",
+    "forecast_learning_curves",
     "forecast_losses",
     "shifted_intervals",
 ]

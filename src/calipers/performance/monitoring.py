@@ -23,6 +23,7 @@ _EXPONENTS = np.array([1.0, 0.8, 0.6, 0.4, 0.2])
 # How often the bettor changes its mind: seldom suits a lasting change, often suits short ones.
 _JUMP_RATES = np.array([0.001, 0.01, 0.1])
 _ALTERNATIVES = ("greater", "less", "two-sided")
+_RESOLUTION = 2.0**-53
 
 
 class LossMonitor:
@@ -192,9 +193,8 @@ class _Capital:
         return self._log
 
     def _payoffs(self, p: float) -> np.ndarray:
-        # Keep p inside (0, 1): a payoff is infinite with probability 0, and never in floats.
-        p = min(max(p, 1e-300), 1.0)
-        q = max(1.0 - p, 1e-300)
+        # A p-value below the resolution of its random draw pays as if it were there: never too much.
+        p, q = max(p, _RESOLUTION), max(1.0 - p, _RESOLUTION)
         return np.concatenate(
             [self._small * p ** (self._small - 1.0), self._large * q ** (self._large - 1.0)]
         )
