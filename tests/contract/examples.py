@@ -40,7 +40,29 @@ def _width_against_error(rng: np.random.Generator, n: int) -> tuple[dict[str, An
     return {"error": np.abs(rng.normal(0, scale)), "width": 3.3 * scale}, {"n_permutations": 99}
 
 
+def _p_values(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    y, p = rng.integers(0, 4, n), rng.random((n, 4)) ** 3
+    p[np.arange(n), y] = rng.random(n)
+    return {"y_true": y, "p_values": p}, {}
+
+
+def _two_p_values(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    data, options = _p_values(rng, n)
+    return data | {"other_p_values": data["p_values"] ** 1.2}, options
+
+
+def _interval_levels(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    half = rng.random((n, 1, 1)) + np.array([3.0, 2.0, 1.0])
+    return {"intervals": np.concatenate([-half, half], axis=1)}, {"alphas": [0.05, 0.1, 0.3]}
+
+
 EXAMPLES: dict[str, Example] = {
+    "efficiency": _p_values,
+    "efficiency_by_label": _p_values,
+    "efficiency_difference": _two_p_values,
+    "p_value_uniformity": _p_values,
+    "average_p_value": lambda rng, n: ({"p_values": rng.random(n) ** 2}, {}),
+    "regression_efficiency": _interval_levels,
     "coverage": _coverage,
     "calibration_error": _binary_probabilities,
     "t_cv": _pick("covered", "ease", alpha=0.1, n_bins=7, n_calibration=60),

@@ -13,24 +13,39 @@ from calipers.metrics.adaptivity import (
     true_rank,
     width_against_error,
 )
+from calipers.metrics.criteria import (
+    efficiency,
+    efficiency_by_label,
+    efficiency_curve,
+    efficiency_difference,
+)
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage, is_covered
+from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
 from calipers.metrics.registry import metric_entries, metric_entry
 from calipers.metrics.reliability import calibration_error
 
 __all__ = [
     "MetricEntry",
+    "average_p_value",
     "calibration_error",
     "coverage",
     "deficit",
     "difficulty_concordance",
+    "efficiency",
+    "efficiency_by_label",
+    "efficiency_curve",
+    "efficiency_difference",
     "escv",
     "excess",
     "is_covered",
     "metric_entries",
     "metric_entry",
+    "p_value_uniformity",
     "rank_cv",
     "rank_ss",
+    "regression_efficiency",
     "sscv",
     "t_cv",
     "t_ss",

@@ -19,6 +19,9 @@ _MODULES = (
     "adaptivity.concordance",
     "adaptivity.regression",
     "reliability",
+    "p_value_laws",
+    "criteria",
+    "interval_size",
 )
 
 

@@ -1,0 +1,119 @@
+"""The regression analogues of S and N: integrated p-value and Lebesgue size of the prediction set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import as_numpy
+from calipers.exceptions import InputError
+from calipers.inference import mean_estimate
+from calipers.inputs import check_alphas, check_confidence, check_intervals, check_weights, exact_level
+from calipers.metrics.entry import MetricEntry
+from calipers.results import Estimate, EstimateTable
+
+_NO_NULL = "no null: how narrow intervals can be depends on the noise of the outcome"
+
+
+def regression_efficiency(
+    intervals: Any,
+    *,
+    alphas: Any,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    step: bool = False,
+) -> EstimateTable:
+    """Mean width of intervals at each level, and the p-value integrated over the outcome; smaller is better.
+
+    Width is the regression analogue of N; the integral of the p-value over all outcomes y, which equals
+    the integral of the width over alpha, is the analogue of S. It diverges at alpha = 0, so it is
+    taken over the levels given.
+
+    Parameters
+    ----------
+    intervals : array of shape (n, 2, L), or (n, 2)
+        Lower and upper ends at L nested levels.
+    alphas : sequence of L levels, or one
+        Allowed miscoverage of each level.
+    sample_weight : array of shape (n,), optional
+        Weights; a weight of 2 counts as two equal rows.
+    confidence : float
+        Level of the intervals around the estimates.
+    step : bool
+        Treat the width as constant from each level to the next (exact when the levels are the multiples of
+        1/(n + 1) of a conformal predictor) rather than linear between them.
+
+    Returns
+    -------
+    EstimateTable
+        Keys ``"size at 0.1"``, ... and, with two levels or more, ``"integrated p-value"``, whose details hold
+        the range of levels and the sums that bound it for a width that never increases in alpha.
+
+    Notes
+    -----
+    Student t intervals over rows. An infinite interval makes the mean infinite, without error bar.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics import regression_efficiency
+    >>> ends = np.stack([np.full((4, 2), 3.0), np.full((4, 2), 1.0)], axis=-1) * [[-1], [1]]
+    >>> table = regression_efficiency(ends, alphas=[0.1, 0.3])
+    >>> {name: round(float(e), 3) for name, e in table.items()}
+    {'size at 0.1': 6.0, 'size at 0.3': 2.0, 'integrated p-value': 0.8}
+    """
+    array = np.asarray(as_numpy(check_intervals(intervals)), dtype=np.float64)
+    array = array[:, :, None] if array.ndim == 2 else array
+    levels, _ = check_alphas(alphas, name="alphas")
+    if len(levels) != array.shape[2]:
+        raise InputError(
+            f"alphas must name the {array.shape[2]} level(s) of intervals, got {len(levels)}. "
+            "Give one alpha per level, in their order."
+        )
+    if array.shape[0] == 0:
+        raise InputError("intervals must have at least one row, got none.")
+    weights = check_weights(sample_weight, array.shape[0])
+    sizes, level = array[:, 1] - array[:, 0], check_confidence(confidence)
+    exact = np.array([float(exact_level(a)) for a in levels])
+    table = [_mean(f"size at {a:g}", sizes[:, i], weights, level) for i, a in enumerate(exact)]
+    if len(levels) > 1:
+        table.append(_integral(sizes, exact, weights, level, step))
+    return EstimateTable(table, title="Efficiency of intervals")
+
+
+def _integral(
+    sizes: np.ndarray, alphas: np.ndarray, weights: np.ndarray | None, confidence: float, step: bool
+) -> Estimate:
+    order = np.argsort(alphas, kind="stable")
+    sizes, alphas = sizes[:, order], alphas[order]
+    gaps = np.diff(alphas)
+    upper, lower = sizes[:, :-1] @ gaps, sizes[:, 1:] @ gaps
+    result = _mean("integrated p-value", upper if step else (upper + lower) / 2, weights, confidence)
+    ends = {"alpha_low": float(alphas[0]), "alpha_high": float(alphas[-1])}
+    bounds = {name: float(np.average(x, weights=weights)) for name, x in (("lower", lower), ("upper", upper))}
+    return replace(result, details={**ends, **bounds})
+
+
+def _mean(name: str, rows: np.ndarray, weights: np.ndarray | None, confidence: float) -> Estimate:
+    mean = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
+    return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
+
+
+ENTRIES = (
+    MetricEntry(
+        function=regression_efficiency,
+        question="narrow",
+        inputs=("intervals",),
+        returns="table",
+        direction="lower",
+        good="as small as the noise allows; compare predictors on the same rows",
+        bounds=(0.0, float("inf")),
+        no_null=_NO_NULL,
+        interval="Student t",
+        merge="sum",
+        weighted=True,
+        array_api=True,
+    ),
+)

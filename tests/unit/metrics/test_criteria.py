@@ -1,0 +1,217 @@
+"""The ten criteria against their definitions, and the identities between them."""
+
+import numpy as np
+import pytest
+
+from calipers.conformal import ConformalRegressor, conformal_p_values
+from calipers.exceptions import InputError
+from calipers.metrics import (
+    average_p_value,
+    efficiency,
+    efficiency_by_label,
+    efficiency_curve,
+    efficiency_difference,
+    p_value_uniformity,
+    regression_efficiency,
+)
+
+NAMES = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
+
+
+def by_definition(p, y, alpha):
+    """One row, in the words of section 2."""
+    kept = {k for k in range(len(p)) if p[k] > alpha}
+    false = [p[k] for k in range(len(p)) if k != y]
+    ordered = sorted(p)
+    return {
+        "S": sum(p),
+        "N": len(kept),
+        "U": min(max(p[j] for j in range(len(p)) if j != k) for k in range(len(p))),
+        "F": sum(p) - max(p),
+        "M": len(kept) > 1,
+        "E": max(len(kept) - 1, 0),
+        "OU": max(false),
+        "OF": sum(false),
+        "OM": bool(kept - {y}),
+        "OE": len(kept - {y}),
+        "credibility": ordered[-1],
+        "empty": not kept,
+    }
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(8)
+    p = rng.integers(1, 21, (90, 5)) / 20  # ties within rows, and p-values equal to alpha
+    p[:9] = rng.integers(1, 3, (9, 5)) / 20
+    return rng.integers(0, 5, 90), p
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.35])
+def test_the_table_holds_the_means_of_the_definitions(rows, alpha):
+    y, p = rows
+    expected = [by_definition(row.tolist(), k, alpha) for row, k in zip(p, y, strict=True)]
+    table = efficiency(y, p, alpha=alpha)
+    assert tuple(table) == NAMES
+    for name in NAMES:
+        assert float(table[name]) == pytest.approx(np.mean([e[name] for e in expected]), abs=1e-12), name
+
+
+def test_the_printed_table_says_which_criteria_are_probabilistic(rows):
+    table = efficiency(*rows)
+    assert {name for name in NAMES if table[name].details["probabilistic"]} == {"S", "N", "OF", "OE"}
+    assert "S, N, OF, OE are probabilistic" in str(table)
+    assert table["U"].details["tie_break"] == table["F"].details["tie_break"] == "credibility"
+    assert table["M"].details["tie_break"] == table["E"].details["tie_break"] == "empty"
+    assert "true probabilities, ties broken well" in str(efficiency(rows[0] % 2, rows[1][:, :2]))
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [("S", "N"), ("U", "M"), ("F", "E"), ("OU", "OM"), ("OF", "OE"), ("credibility", "empty")],
+)
+def test_level_free_criteria_are_integrals_of_their_partners(rows, free, level):
+    # p-values are multiples of 1/20: the curves are constant on [k/20, (k+1)/20).
+    y, p = rows
+    curve = efficiency_curve(y, p, criterion=level, alphas=(np.arange(20) + 0.5) / 20)
+    integral = float(curve.y.mean())
+    value = float(efficiency(y, p)[free])
+    assert value == pytest.approx(1 - integral if free == "credibility" else integral, abs=1e-12)
+
+
+def test_with_two_labels_ten_criteria_become_six(rows):
+    y, p = rows[0] % 2, rows[1][:, :2]
+    table = efficiency(y, p, alpha=0.35)
+    for one, two in (("U", "F"), ("M", "E"), ("OU", "OF"), ("OM", "OE")):
+        assert float(table[one]) == pytest.approx(float(table[two]), abs=1e-12)
+
+
+def test_one_label_has_no_second_and_no_false_one():
+    table = efficiency(np.zeros(4, dtype=int), np.full((4, 1), 0.5))
+    assert [float(table[k]) for k in ("S", "U", "F", "OU", "OF", "OE")] == [0.5, 0, 0, 0, 0, 0]
+
+
+def test_levels_may_differ_by_label(rows):
+    y, p = rows
+    levels = [0.05, 0.1, 0.2, 0.4, 0.8]
+    sizes = (p > np.array(levels)).sum(axis=1)
+    table = efficiency(y, p, alpha=levels)
+    assert float(table["N"]) == pytest.approx(sizes.mean())
+    with pytest.raises(InputError, match=r"one per label \(5\), got 2.*efficiency_curve"):
+        efficiency(y, p, alpha=[0.1, 0.2])
+
+
+def test_float32_p_values_equal_to_alpha_are_dropped():
+    p = np.array([[0.1, 0.5]], dtype=np.float32)
+    assert float(efficiency([1], p, alpha=0.1, classes=[0, 1])["N"]) == 1
+    assert float(efficiency([1], p.astype(float), alpha=0.1, classes=[0, 1])["N"]) == 2  # float32(0.1) > 0.1
+
+
+def test_levels_given_as_one_minus_a_confidence_mean_what_people_mean():
+    assert float(efficiency([1], [[0.1, 0.5]], alpha=1 - 0.9, classes=[0, 1])["N"]) == 1
+
+
+def test_s_phi_sums_transformed_p_values(rows):
+    y, p = rows
+    table = efficiency(y, p, phi=np.sqrt)
+    assert float(table["S_phi"]) == pytest.approx(np.sqrt(p).sum(axis=1).mean())
+    assert table["S_phi"].details["probabilistic"]
+    for bad in (lambda x: -x, lambda x: x * 0, lambda x: 1 / x):
+        with np.errstate(all="ignore"), pytest.raises(InputError, match="strictly increasing"):
+            efficiency(y, p, phi=bad)
+
+
+def test_by_label_averages_over_the_rows_of_each_label(rows):
+    y, p = rows
+    names = np.array(["e", "d", "c", "b", "a"])
+    table = efficiency_by_label(names[y], p, classes=names, criteria=["OF", "M"], alpha=0.3)
+    expected = efficiency(y[y == 1], p[y == 1], alpha=0.3)
+    for name in ("OF", "M"):
+        assert float(table[f"{name} | d"]) == pytest.approx(float(expected[name]))
+    with pytest.raises(InputError, match="no criterion 'Z'"):
+        efficiency_by_label(y, p, criteria=["Z"])
+
+
+def test_the_difference_is_paired_and_prefers_the_smaller(rows):
+    y, p = rows
+    table = efficiency_difference(y, p, p**1.5, alpha=0.2)
+    gap = p.sum(axis=1) - (p**1.5).sum(axis=1)
+    assert float(table["S"]) == pytest.approx(gap.mean())
+    assert table["S"].std_error == pytest.approx(gap.std(ddof=1) / np.sqrt(90))
+    assert table["S"].details["preferred"] == "second"
+    assert table["S"].p_value < 1e-6
+
+
+def test_ties_are_broken_by_credibility_and_by_empty_sets():
+    y = np.zeros(3, dtype=int)
+    first, second = np.full((3, 3), 0.3), np.full((3, 3), 0.3)
+    first[:, 0], second[:, 0] = 0.6, 0.9  # same U and F, smaller credibility first
+    table = efficiency_difference(y, first, second, alpha=0.7)
+    assert float(table["U"]) == float(table["M"]) == 0
+    assert table["U"].details["preferred"] == table["F"].details["preferred"] == "first"
+    assert table["M"].details["preferred"] == table["E"].details["preferred"] == "first"  # more empty sets
+    assert table["N"].details["preferred"] == "first"
+    assert efficiency_difference(y, first, first)["U"].details["preferred"] is None
+
+
+def test_discordant_rows_are_tested_exactly():
+    y = np.zeros(12, dtype=int)
+    first = np.tile([0.9, 0.05], (12, 1))
+    second = first.copy()
+    second[:9, 1] = 0.5
+    e = efficiency_difference(y, first, second, classes=[0, 1])["M"]
+    assert (e.details["first_only"], e.details["second_only"]) == (0, 9)
+    assert e.p_value == pytest.approx(2 / 2**9)
+    with pytest.raises(InputError, match="same columns, got 2 and 3"):
+        efficiency_difference(y, first, np.ones((12, 3)), classes=[0, 1])
+
+
+def test_the_curve_refuses_level_free_criteria(rows):
+    with pytest.raises(InputError, match="criterion must be one of N, M, E, OM, OE, empty"):
+        efficiency_curve(*rows, criterion="S")
+
+
+def test_the_integrated_p_value_of_absolute_residuals_is_twice_their_sum():
+    # #{s_i >= |y - f|} integrated over y is 2 sum s_i: beyond alpha = 1/(n+1) the integral is 2 sum / (n+1).
+    rng = np.random.default_rng(3)
+    X, y = np.zeros((24, 1)), rng.normal(size=24)
+    model = ConformalRegressor().fit(np.zeros((5, 1)), np.zeros(5)).conformalize(X, y)
+    levels = [k / 25 for k in range(1, 25)]
+    intervals = model.predict_interval(X[:3], levels)
+    table = regression_efficiency(intervals, alphas=levels, step=True)
+    # The last level, 24/25, has the smallest residual; from there to 1 the set keeps that width.
+    tail = 2 * np.abs(y).min() / 25
+    assert float(table["integrated p-value"]) + tail == pytest.approx(2 * np.abs(y).sum() / 25)
+    details = table["integrated p-value"].details
+    assert details["lower"] < float(table["integrated p-value"]) == pytest.approx(details["upper"])
+
+
+def test_infinite_intervals_give_an_infinite_size():
+    table = regression_efficiency([[-np.inf, np.inf], [0.0, 1.0]], alphas=0.1)
+    assert float(table["size at 0.1"]) == np.inf
+    with pytest.raises(InputError, match=r"alphas must name the 1 level\(s\)"):
+        regression_efficiency([[0.0, 1.0]], alphas=[0.1, 0.2])
+
+
+def test_uniformity_is_the_kolmogorov_distance():
+    from scipy import stats
+
+    rng = np.random.default_rng(1)
+    p = np.stack([rng.random(80) ** 1.3, np.ones(80)], axis=1)
+    y = np.zeros(80, dtype=int)
+    e = p_value_uniformity(y, p)
+    reference = stats.kstest(p[:, 0], "uniform")
+    assert float(e) == pytest.approx(reference.statistic)
+    assert e.p_value == pytest.approx(reference.pvalue)
+    one = p_value_uniformity(y, p, smoothed=False)
+    reference = stats.kstest(p[:, 0], "uniform", alternative="greater")
+    assert (float(one), one.p_value) == (pytest.approx(reference.statistic), pytest.approx(reference.pvalue))
+
+
+def test_the_average_p_value_of_anomalies_is_small():
+    rng = np.random.default_rng(2)
+    p = conformal_p_values(rng.normal(size=99), rng.normal(3, 1, size=50))
+    assert float(average_p_value(p)) == pytest.approx(p.mean())
+    assert average_p_value(p).high < 0.1
+    with pytest.raises(InputError, match=r"p_values must lie in \[0, 1\]"):
+        average_p_value([1.2])
