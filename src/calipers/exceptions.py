@@ -94,4 +94,4 @@ def warn(message: str, category: type[CalipersWarning]) -> None:
     # Python 3.12 has skip_file_prefixes for this; 3.11 needs the walk.
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
