@@ -13,7 +13,16 @@ from tests.contract.examples import EXAMPLES
 
 ENTRIES = metric_entries()
 # Public names of the metrics room that are not metrics: they prepare inputs or describe metrics.
-NOT_METRICS = {"MetricEntry", "efficiency_curve", "is_covered", "metric_entries", "metric_entry", "true_rank"}
+NOT_METRICS = {
+    "MetricEntry",
+    "cumulative_difference_curve",
+    "reliability_curve",
+    "efficiency_curve",
+    "is_covered",
+    "metric_entries",
+    "metric_entry",
+    "true_rank",
+}
 FIELDS = ("value", "std_error", "low", "high", "p_value", "null_low", "null_high", "n")
 
 each_metric = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)

@@ -24,13 +24,26 @@ from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage, is_covered
 from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
 from calipers.metrics.registry import metric_entries, metric_entry
-from calipers.metrics.reliability import calibration_error
+from calipers.metrics.reliability import (
+    brier_decomposition,
+    calibration_error,
+    calibration_slope,
+    calibration_tests,
+    cumulative_difference_curve,
+    expected_calibration_error,
+    reliability_curve,
+    smooth_calibration_error,
+)
 
 __all__ = [
     "MetricEntry",
     "average_p_value",
+    "brier_decomposition",
     "calibration_error",
+    "calibration_slope",
+    "calibration_tests",
     "coverage",
+    "cumulative_difference_curve",
     "deficit",
     "difficulty_concordance",
     "efficiency",
@@ -39,6 +52,7 @@ __all__ = [
     "efficiency_difference",
     "escv",
     "excess",
+    "expected_calibration_error",
     "is_covered",
     "metric_entries",
     "metric_entry",
@@ -46,6 +60,8 @@ __all__ = [
     "rank_cv",
     "rank_ss",
     "regression_efficiency",
+    "reliability_curve",
+    "smooth_calibration_error",
     "sscv",
     "t_cv",
     "t_ss",

@@ -6,6 +6,8 @@ of models (Theorem 2 of Gao, Parameswaran and Peng) are functions here too.
 """
 
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.reliability.binned import expected_calibration_error, smooth_calibration_error
+from calipers.metrics.reliability.brier import brier_decomposition
 from calipers.metrics.reliability.calibration_measure import calibration_error
 from calipers.metrics.reliability.certificates import (
     asymptotic_band,
@@ -15,6 +17,8 @@ from calipers.metrics.reliability.certificates import (
     uniform_band,
     upper_bound,
 )
+from calipers.metrics.reliability.companions import calibration_tests
+from calipers.metrics.reliability.curves import cumulative_difference_curve, reliability_curve
 from calipers.metrics.reliability.hypothesis_classes import (
     finite_scores_rademacher,
     interval_rademacher,
@@ -23,12 +27,24 @@ from calipers.metrics.reliability.hypothesis_classes import (
     vc_rademacher,
     warn_if_unverifiable_in_sample,
 )
-from calipers.metrics.reliability.range_law import range_cdf, range_quantile, range_survival
+from calipers.metrics.reliability.range_law import (
+    absolute_supremum_quantile,
+    range_cdf,
+    range_quantile,
+    range_survival,
+)
+from calipers.metrics.reliability.recalibration_line import calibration_slope
 
 __all__ = [
+    "absolute_supremum_quantile",
     "asymptotic_band",
     "asymptotic_upper_bound",
+    "brier_decomposition",
     "calibration_error",
+    "calibration_slope",
+    "calibration_tests",
+    "cumulative_difference_curve",
+    "expected_calibration_error",
     "finite_scores_rademacher",
     "in_sample_isotonic_bound",
     "interval_rademacher",
@@ -37,6 +53,8 @@ __all__ = [
     "range_cdf",
     "range_quantile",
     "range_survival",
+    "reliability_curve",
+    "smooth_calibration_error",
     "uniform_band",
     "uniform_convergence_width",
     "upper_bound",
@@ -58,5 +76,72 @@ ENTRIES = (
         weighted=True,
         randomized=True,
         array_api=True,
+    ),
+    MetricEntry(
+        function=calibration_tests,
+        question="probabilities",
+        inputs=("y_true", "probabilities"),
+        returns="table",
+        direction="lower",
+        good="a verdict with p above 0.05",
+        bounds=(-float("inf"), float("inf")),
+        null="outcomes are coins with the stated probabilities",
+        no_interval="test statistics have a null law and no interval",
+        merge="gather",
+        weighted=True,
+        randomized=True,
+    ),
+    MetricEntry(
+        function=calibration_slope,
+        question="probabilities",
+        inputs=("y_true", "probabilities"),
+        returns="table",
+        direction="target",
+        good="slope 1, intercept 0",
+        bounds=(-float("inf"), float("inf")),
+        null="slope 1 and intercept 0 (Wald)",
+        interval="Wald",
+        merge="gather",
+        weighted=True,
+    ),
+    MetricEntry(
+        function=brier_decomposition,
+        question="probabilities",
+        inputs=("y_true", "probabilities"),
+        returns="table",
+        direction="lower",
+        good="miscalibration 0, discrimination near uncertainty",
+        bounds=(0.0, 1.0),
+        null="miscalibration: outcomes are coins with the stated probabilities",
+        interval="normal, for the Brier score",
+        merge="gather",
+        weighted=True,
+        randomized=True,
+    ),
+    MetricEntry(
+        function=expected_calibration_error,
+        question="probabilities",
+        inputs=("y_true", "probabilities"),
+        direction="lower",
+        good="not above details['noise_floor']",
+        bounds=(0.0, 1.0),
+        null="outcomes are coins with the stated probabilities",
+        no_interval="absolute values of noise add up: no valid interval is known",
+        merge="sum",
+        weighted=True,
+        randomized=True,
+    ),
+    MetricEntry(
+        function=smooth_calibration_error,
+        question="probabilities",
+        inputs=("y_true", "probabilities"),
+        direction="lower",
+        good="not above details['noise_floor']",
+        bounds=(0.0, 1.0),
+        null="outcomes are coins with the stated probabilities",
+        no_interval="absolute values of noise add up: no valid interval is known",
+        merge="sketch",
+        weighted=True,
+        randomized=True,
     ),
 )

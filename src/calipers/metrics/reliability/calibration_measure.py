@@ -11,8 +11,13 @@ from calipers.arrays import Array, RandomState, as_array, generator, namespace
 from calipers.exceptions import InputError
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import N_DRAWS
-from calipers.metrics.reliability.multiclass import ClassRows, check_class_rows, classes_together
-from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
+from calipers.metrics.reliability.multiclass import (
+    ClassRows,
+    check_class_rows,
+    check_reliability_rows,
+    classes_together,
+)
+from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.summary import (
     SOFT_REASON,
     WEIGHTS_REASON,
@@ -133,9 +138,9 @@ def calibration_error(
     if scores.ndim == 2 and scores.shape[1] > 2:
         rows = check_class_rows(y_true, scores, classes=classes, sample_weight=sample_weight)
         return error_of_classes(rows, multiclass, **options)
-    if pos_label is None and classes is not None:
-        pos_label = list(classes)[-1]
-    binary = check_binary_rows(y_true, scores, pos_label=pos_label, sample_weight=sample_weight)
+    binary = check_reliability_rows(
+        y_true, scores, pos_label=pos_label, sample_weight=sample_weight, classes=classes
+    )
     return error_of_rows(binary, **options)
 
 

@@ -65,7 +65,7 @@ def score_levels(rows: BinaryRows) -> ScoreLevels:
     if not rows.on_host:
         return _device_levels(rows)
     if rows.weights is None:
-        return _packed_levels(rows)
+        return packed_levels(rows)
     f = np.concatenate([block[0] for block in rows.blocks()]) + 0.0
     order = np.argsort(f, kind="stable")
     f, y, w = f[order], rows.outcomes[order].astype(float), rows.weights[order]
@@ -82,7 +82,7 @@ def score_levels(rows: BinaryRows) -> ScoreLevels:
     return ScoreLevels(levels.values[kept], trials[kept], levels.hits[kept])
 
 
-def _packed_levels(rows: BinaryRows) -> ScoreLevels:
+def packed_levels(rows: BinaryRows) -> ScoreLevels:
     """One in-place sort of (bits of the score, outcome); counts are run lengths."""
     keys = np.empty(rows.n, dtype=np.uint64)
     start = 0
@@ -92,9 +92,10 @@ def _packed_levels(rows: BinaryRows) -> ScoreLevels:
     keys.sort()
     bits = keys >> np.uint64(1)
     first = np.flatnonzero(np.append(True, bits[1:] != bits[:-1]))
-    hits = np.add.reduceat((keys & np.uint64(1)).astype(np.int64), first)
-    trials = np.diff(first, append=rows.n)
-    return ScoreLevels(bits[first].view(np.float64), trials.astype(float), hits.astype(float))
+    values = bits[first].view(np.float64)
+    keys &= np.uint64(1)
+    hits = np.add.reduceat(keys, first)
+    return ScoreLevels(values, np.diff(first, append=rows.n).astype(float), hits.astype(float))
 
 
 def _device_levels(rows: BinaryRows) -> ScoreLevels:

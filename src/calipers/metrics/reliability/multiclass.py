@@ -12,7 +12,7 @@ from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.inference import SimulatedLaw
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, asymptotic_test
-from calipers.metrics.reliability.rows import BinaryRows
+from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
 from calipers.metrics.reliability.summary import (
     WEIGHTS_REASON,
     RowMoments,
@@ -79,6 +79,23 @@ def check_class_rows(
         codes = on_device_of(codes, P) if isinstance(codes, np.ndarray) else codes
         weights = None if weights is None else on_device_of(weights, P)
     return ClassRows(codes, P, _class_names(y_true, classes, int(P.shape[1])), weights)
+
+
+def check_reliability_rows(
+    y_true: Any,
+    probabilities: Any,
+    *,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> BinaryRows:
+    """Binary rows; with more than two columns, those of the top label."""
+    scores = as_array(probabilities, name="probabilities")
+    if scores.ndim == 2 and scores.shape[1] > 2:
+        return check_class_rows(y_true, scores, classes=classes, sample_weight=sample_weight).top_label()
+    if pos_label is None and classes is not None:
+        pos_label = list(classes)[-1]
+    return check_binary_rows(y_true, scores, pos_label=pos_label, sample_weight=sample_weight)
 
 
 def _class_names(y_true: Any, classes: Any, n_classes: int) -> list[Any]:

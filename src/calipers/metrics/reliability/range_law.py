@@ -87,3 +87,23 @@ def range_quantile(level: float) -> float:
         return float(optimize.brentq(lambda x: range_cdf(x) - level, 1e-2, 2.0, xtol=1e-13))
     tail = math.log1p(-level)
     return float(optimize.brentq(lambda x: math.log(range_survival(x)) - tail, 1.0, 12.0, xtol=1e-13))
+
+
+def absolute_supremum_quantile(level: float) -> float:
+    """The point that the largest absolute value of Brownian motion on [0, 1] stays below, at ``level``.
+
+    P(sup |B| > x) = 4 sum_k (-1)^(k-1) Phi(-(2 k - 1) x), k = 1, 2, ...
+
+    Examples
+    --------
+    >>> from calipers.metrics.reliability import absolute_supremum_quantile
+    >>> round(absolute_supremum_quantile(0.95), 4)
+    2.2414
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must lie strictly between 0 and 1, got {level!r}.")
+
+    def survival(x: float) -> float:
+        return float(-4 * np.sum((-1.0) ** _K * special.ndtr(-(2 * _K - 1) * x)))
+
+    return float(optimize.brentq(lambda x: survival(x) - (1 - level), 0.1, 12.0, xtol=1e-13))
