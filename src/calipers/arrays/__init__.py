@@ -5,6 +5,7 @@ JAX arrays stay where they are; lists, pandas, polars and arrow columns become n
 """
 
 from calipers.arrays.frames import build_frame, frame_columns, is_frame
+from calipers.arrays.fusion import fused
 from calipers.arrays.library import (
     Array,
     as_array,
@@ -25,6 +26,7 @@ __all__ = [
     "build_frame",
     "floating",
     "frame_columns",
+    "fused",
     "generator",
     "import_optional",
     "is_array",

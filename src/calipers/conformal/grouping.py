@@ -49,6 +49,17 @@ def group_rows(grouping: Any, X: Any, given: Any) -> Any:
     )
 
 
+def calibration_groups(grouping: Any, X: Any, given: Any) -> Any:
+    """As `group_rows` for the rows a grouping estimator was fitted on.
+
+    An estimator that sets rows aside to place its groups says so in ``assign_calibration``: such rows get a
+    group of their own that no test row has, and take part in no threshold.
+    """
+    if given is None and is_grouping_estimator(grouping) and hasattr(grouping, "assign_calibration"):
+        return grouping.assign_calibration(X)
+    return group_rows(grouping, X, given)
+
+
 def _named_column(X: Any, name: str) -> Any:
     if not is_frame(X):
         raise InputError(f"groups={name!r} names a column, but X is no dataframe. Give the column's index.")

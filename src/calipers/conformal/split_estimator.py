@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calipers.arrays import Array, as_numpy, spawn
-from calipers.conformal.grouping import fit_grouping, group_rows
+from calipers.conformal.grouping import calibration_groups, fit_grouping, group_rows
 from calipers.conformal.p_values import CalibrationScores, match_groups
 from calipers.conformal.ranks import smallest_calibration_size
 from calipers.exceptions import InputError, SmallSampleWarning, UnseenGroupWarning, warn
@@ -185,7 +185,7 @@ class SplitConformalEstimator(MetaEstimatorMixin, BaseEstimator, ABC):
         given = self._row_weights(X, weights, n)
         if given is not None:
             self.calibration_weights_ = given
-        rows = group_rows(self.grouping_, X, groups)
+        rows = calibration_groups(self.grouping_, X, groups)
         if rows is None:
             self.group_labels_ = None
             return None
