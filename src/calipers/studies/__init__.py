@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["STUDIES", "Claim", "StudyReport", "run_study"]
 
 # Name on the command line, which is also the folder -> one line for the help page.
-STUDIES: dict[str, str] = {}
+STUDIES: dict[str, str] = {
+    "efficiency": "full kNN conformal prediction of USPS digits; which one is best depends on the criterion",
+}
 
 
 def run_study(name: str, data: Any, out: Any, *, quick: bool = False) -> StudyReport:
