@@ -103,7 +103,8 @@ def test_the_jackknife_of_many_rows_is_thinned_in_proportion() -> None:
 def test_the_curves_are_their_points() -> None:
     grid = [0.2, 0.5]
     cost = cost_curve(Y, BEFORE, thresholds=grid)
-    # Threshold 0.2: one false negative 0.8, two false positives 0.2 each, of six rows. Threshold 0.5: row 1, 0.5.
+    # Threshold 0.2: one false negative 0.8, two false positives 0.2 each, of six rows. Threshold 0.5: row
+    # 1, 0.5.
     assert cost.y.tolist() == pytest.approx([1.2 / 6, 0.5 / 6])
     ratio = loss_ratio_curve(Y, BEFORE, AFTER, thresholds=grid, random_state=0)
     assert ratio.y.tolist() == pytest.approx([1 / 6, 1.0])
