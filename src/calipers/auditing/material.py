@@ -137,7 +137,9 @@ class Material:
 
     @cached_property
     def have(self) -> frozenset[str]:
-        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease"."""
+        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease".
+
+        "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in."""
         present = {
             "prediction": bool(self.levels),
             "p_values": self.p_values is not None,
@@ -145,6 +147,7 @@ class Material:
             "X": self.features is not None,
             "groups": self.groups is not None,
             "ease": self.ease is not None,
+            "difficulty": self.ease is not None or self.probabilities is not None,
         }
         return frozenset(word for word, there in present.items() if there)
 

@@ -17,6 +17,7 @@ COLOURS = {
     "no": "red",
     "doubtful": "yellow",
     "cannot tell": "blue",
+    "mostly": "green",
     "yes": "green",
     "not asked": "bright_black",
 }
@@ -33,7 +34,7 @@ def print_audit(found: Audit) -> None:
     grid.add_column(ratio=3)
     for answer in document["questions"]:
         colour = COLOURS[answer["answer"]]
-        state = f"[{colour}]{MARKS[answer['answer']]} {answer['answer']}[/]"
+        state = f"[{colour}]{MARKS[answer['answer']]} {answer['label']}[/]"
         grid.add_row(state, escape(answer["title"]), escape(answer["sentence"]))
     console.print(grid)
     for finding in found.faults:

@@ -11,7 +11,9 @@ from calipers.version import __version__
 DOCUMENT_SCHEMA = 1
 
 # Answer to a question -> how it is shown.
-STATES = ("no", "doubtful", "cannot tell", "yes", "not asked")
+STATES = ("no", "doubtful", "cannot tell", "mostly", "yes", "not asked")
+# "What will it score next time?" is not answered by yes or no.
+LABELS = {"forecast": {"yes": "as here", "mostly": "as here", "doubtful": "it drifts", "no": "it drifts"}}
 
 
 def audit_document(
@@ -73,6 +75,7 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     state, sentence = _state(question, mine, faults, severity)
     return dict(question) | {
         "answer": state,
+        "label": LABELS.get(question["question"], {}).get(state, state),
         "severity": severity,
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
@@ -84,7 +87,7 @@ def _state(
 ) -> tuple[str, str]:
     if faults:
         worst = next(finding for finding in faults if finding.severity == severity)
-        return {"issue": "no", "warning": "doubtful"}.get(severity, "yes"), worst.sentence
+        return {"issue": "no", "warning": "doubtful"}.get(severity, "mostly"), worst.sentence
     clean = [finding for finding in mine if finding.outcome == "clean"]
     if clean:
         return "yes", clean[0].sentence

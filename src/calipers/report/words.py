@@ -11,7 +11,7 @@ from calipers.results import Estimate
 from calipers.results.formatting import format_number, format_p_value
 from calipers.results.serialization import encode
 
-MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "yes": "✓", "not asked": "–"}
+MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
 
 
 def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -91,7 +91,7 @@ def _markdown_answers(document: Mapping[str, Any]) -> str:
     lines = ["| question | answer | |", "|---|---|---|"]
     for answer in document["questions"]:
         mark = MARKS[answer["answer"]]
-        lines.append(f"| {answer['title']} | {mark} {answer['answer']} | {_cell(answer['sentence'])} |")
+        lines.append(f"| {answer['title']} | {mark} {answer['label']} | {_cell(answer['sentence'])} |")
     return "\n".join(lines)
 
 
@@ -175,7 +175,7 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     """
     lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
     for answer in document["questions"]:
-        lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['answer']}"]
+        lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['label']}"]
         lines += _indented(answer["sentence"], width)
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     for finding in faults:

@@ -4,9 +4,17 @@ To add a check: write its function in the file of its question, add a `Check` to
 and describe its code in docs/findings.md (a test compares the two).
 """
 
-from calipers.auditing.checks import coverage, everywhere
+from calipers.auditing.checks import adaptive, coverage, everywhere, features, forecast, narrow, probabilities
 from calipers.auditing.reading import Check
 
-CHECKS: tuple[Check, ...] = (*coverage.CHECKS, *everywhere.CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *coverage.CHECKS,
+    *everywhere.CHECKS,
+    *features.CHECKS,
+    *narrow.CHECKS,
+    *adaptive.CHECKS,
+    *probabilities.CHECKS,
+    *forecast.CHECKS,
+)
 
 __all__ = ["CHECKS"]

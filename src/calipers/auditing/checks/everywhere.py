@@ -6,6 +6,8 @@ level itself is the first question, so luck of the calibration sample and a wron
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import stats
 
@@ -65,7 +67,9 @@ def part_reading(
     title: str,
     kind: str,
     repair: str,
+    phrase: Callable[[str], str] | None = None,
     question: str = QUESTION,
+    cap: str = "issue",
 ) -> Reading:
     """The worst of several disjoint parts of the rows, with all intervals valid together."""
     if len(labels) < 2:
@@ -98,33 +102,38 @@ def part_reading(
         effect_low=float(promised - high[at]),
         effect_high=float(np.max(promised - low)),
         tolerance=tolerance,
-        fault=f"In {kind} {labels[at]} the {material.noun} cover {100 * shares[at]:.1f} % of "
+        fault=f"{phrase(labels[at]) if phrase else f'In {kind} {labels[at]}'} the {material.noun} cover {100 * shares[at]:.1f} % of "
         f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
         f"{100 * hits.sum() / rows.sum():.1f} %.",
         clean=f"No {kind} is covered less often than the others.",
-        where=f"{kind} {labels[at]}{level.tag}",
+        where=f"{labels[at] if phrase else f'{kind} {labels[at]}'}{level.tag}",
         repair=repair,
+        cap=cap,
         rows_needed=int(np.ceil(rows.sum() * rows_for(level.alpha, tolerance) / max(1.0, rows.min()))),
         estimates=(evidence,),
-        pictures=(_part_picture(shares, low, high, rows, labels, level, kind, material.confidence, code),),
+        pictures=(
+            _part_picture(shares, low, high, rows, labels, level, kind, material.confidence, code, question),
+        ),
         details={"alpha": level.alpha},
     )
 
 
 def _part_picture(
     shares: np.ndarray, low: np.ndarray, high: np.ndarray, rows: np.ndarray, labels: tuple[str, ...],
-    level: Level, kind: str, confidence: float, code: str,
+    level: Level, kind: str, confidence: float, code: str, question: str,
 ) -> Picture:  # fmt: skip
-    shown = np.argsort(shares, kind="stable")[:_SHOWN_GROUPS]
+    # Parts along difficulty have an order of their own; groups are shown worst first.
+    worst_first = np.argsort(shares, kind="stable") if kind == "group" else np.arange(len(shares))
+    shown = worst_first[:_SHOWN_GROUPS]
     curve = Curve(
         name=f"coverage by {kind}{level.tag}", x=np.arange(len(shown), dtype=float), y=shares[shown],
         low=low[shown], high=high[shown], confidence=confidence, x_label=kind, y_label="coverage",
         method="Clopper-Pearson, Sidak-corrected", details={"rows": rows[shown]},
     )  # fmt: skip
     return Picture(
-        name=f"{code}_coverage_by_{kind}{level.tag.replace(' ', '_')}", question=QUESTION,
+        name=f"{code}_coverage_by_{kind}{level.tag}".replace(" ", "_"), question=question,
         title=f"Coverage by {kind}{level.tag}",
-        caption=f"Intervals of all {kind}s hold together at {format_percent(confidence)}; the line is the "
+        caption=f"Intervals of all parts hold together at {format_percent(confidence)}; the line is the "
         "promise.", kind="intervals", curves=(curve,), reference=level.promised,
         labels=tuple(labels[i] for i in shown),
     )  # fmt: skip

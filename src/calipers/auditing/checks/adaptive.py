@@ -1,0 +1,217 @@
+"""CAL4xx, is it wider exactly where the case is harder: coverage and size along difficulty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from calipers.auditing import repairs
+from calipers.auditing.checks.everywhere import group_counts, part_reading
+from calipers.auditing.material import Level, Material
+from calipers.auditing.reading import Check, Picture, Reading
+from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
+from calipers.metrics.adaptivity.ranks import rank_of_label
+from calipers.results import Curve, Estimate
+
+QUESTION = "adaptive"
+PARTS = 10
+ROWS_PER_PART = 100
+# Sizes whose rank correlation with difficulty is surely below this do not follow it.
+FOLLOWS = 0.1
+_MANY_ROWS = 200_000
+_NAMES = {
+    10: ("tenth", "tenths"), 5: ("fifth", "fifths"), 4: ("quarter", "quarters"), 2: ("half", "halves")
+}  # fmt: skip
+
+
+def ease_of(material: Material) -> tuple[np.ndarray, bool]:
+    """The ease that was given, or the largest probability in its place; and whether it was given."""
+    if material.ease is not None:
+        return material.ease, True
+    return material.require("probabilities").max(axis=1), False
+
+
+def parts_of(ease: np.ndarray, n_parts: int) -> tuple[np.ndarray, int]:
+    """Part of every row along the ease, 0 the hardest; rows of equal ease stay together."""
+    edges = np.unique(np.quantile(ease, np.arange(1, n_parts) / n_parts, method="inverted_cdf"))
+    codes = np.searchsorted(edges, ease, side="left")
+    _, tight = np.unique(codes, return_inverse=True)
+    return tight.reshape(-1), int(tight.max()) + 1
+
+
+def part_names(n_parts: int) -> tuple[str, ...]:
+    """The parts in words, hardest first."""
+    if n_parts not in _NAMES:
+        return tuple(f"part {i + 1} of {n_parts}" for i in range(n_parts))
+    one = _NAMES[n_parts][0]
+    middle = tuple(f"{_ordinal(i + 1)} hardest {one}" for i in range(1, n_parts - 1))
+    return (f"hardest {one}", *middle, f"easiest {one}")
+
+
+def _ordinal(i: int) -> str:
+    return f"{i}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(i, 'th') }"
+
+
+def coverage_along_difficulty(material: Material, level: Level) -> Reading:
+    """Coverage over parts of equal size along the ease: is a hard part covered less often?"""
+    ease, given = ease_of(material)
+    wanted = next((p for p in (PARTS, 5, 4, 2) if material.n >= p * ROWS_PER_PART), 2)
+    codes, n_parts = parts_of(ease, wanted)
+    hits, rows = group_counts(level.covered, codes, n_parts, material.weights)
+    reading = part_reading(
+        material, level, hits, rows, part_names(n_parts), code="CAL401",
+        title="hard cases are covered less often", kind="difficulty",
+        repair=repairs.by_difficulty(material.task, level.alpha), question=QUESTION,
+        phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
+        cap="issue" if given else "warning",
+    )  # fmt: skip
+    if reading.not_applicable:
+        return replace(reading, not_applicable="All rows are equally easy; there is nothing to compare.")
+    numbers = tuple(_coverage_numbers(material, level, ease))
+    clean = f"Hard and easy rows are covered equally often ({_measure(given)})."
+    return replace(reading, estimates=(*reading.estimates, *numbers), clean=clean)
+
+
+def _measure(given: bool) -> str:
+    return "by ease" if given else "by the largest probability"
+
+
+def _coverage_numbers(material: Material, level: Level, ease: np.ndarray) -> list[Estimate]:
+    bins = int(np.clip(material.n // ROWS_PER_PART, 2, 50))
+    found = t_cv(
+        level.covered, ease, alpha=level.alpha, n_bins=bins, n_calibration=material.n_calibration,
+        sample_weight=material.weights, confidence=material.confidence, n_draws=999,
+        random_state=material.generator("t_cv"),
+    )  # fmt: skip
+    estimates = [replace(found, name=f"t_cv{level.tag}")]
+    if material.task == "classification":
+        by_size = sscv(level.covered, level.size, alpha=level.alpha, sample_weight=material.weights)
+        estimates.append(replace(by_size, name=f"sscv{level.tag}"))
+    return estimates
+
+
+def hardness(material: Material, level: Level) -> np.ndarray | None:
+    """How hard each row turned out: rank of the true label, or distance from the middle of the interval."""
+    if material.task == "regression":
+        return np.abs(material.y - level.prediction.mean(axis=1))
+    if material.probabilities is None:
+        return None
+    return np.asarray(rank_of_label(material.y, material.probabilities), dtype=float)
+
+
+def size_along_difficulty(material: Material, level: Level) -> Reading:
+    """Do sizes grow where rows are harder, given that some are?"""
+    ease, given = ease_of(material)
+    hard = hardness(material, level)
+    base = Reading(code="CAL402", title="size ignores difficulty", question=QUESTION)
+    if hard is None or not (np.isfinite(level.size).all() and np.isfinite(hard).all()):
+        reason = "Add probabilities." if hard is None else "Some intervals are infinite."
+        return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
+    difficulty = stats.spearmanr(-ease, hard) if np.ptp(hard) and np.ptp(ease) else None
+    follows = _rank_correlation(-ease, level.size, level.tag)
+    if difficulty is None or not np.isfinite(difficulty.statistic):
+        return replace(base, not_applicable="No row turned out harder than another.")
+    high = 1.0 if follows.high is None else follows.high
+    ignored = high < FOLLOWS and difficulty.statistic > 0
+    return replace(
+        base,
+        evidence=follows,
+        # Two things must hold: difficulty is real (tested), and the sizes surely do not follow it.
+        p_value=float(difficulty.pvalue) if ignored else 1.0,
+        effect=FOLLOWS - float(follows),
+        effect_low=FOLLOWS - high,
+        cap="warning",
+        fault=f"Some rows are harder than others ({_measure(given)}), but the {material.noun} are not larger "
+        f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
+        clean=f"The {material.noun} are larger where rows are harder: the rank correlation is "
+        f"{float(follows):.2f}.",
+        repair=repairs.by_difficulty(material.task, level.alpha),
+        estimates=tuple([follows, *_size_numbers(material, level, ease, hard)]),
+        pictures=(_size_picture(material, level, ease, hard),),
+        details={"alpha": level.alpha, "difficulty_correlation": float(difficulty.statistic)},
+    )
+
+
+def _rank_correlation(x: np.ndarray, y: np.ndarray, tag: str) -> Estimate:
+    """Spearman's correlation with the interval of Bonett and Wright; 0 exactly when one side is constant."""
+    fields: dict[str, Any] = {
+        "name": f"correlation of size and difficulty{tag}",
+        "n": len(x),
+        "confidence": 0.95,
+        "method": "Spearman's rank correlation, interval of Bonett and Wright (2000)",
+    }
+    if not np.ptp(x) or not np.ptp(y):
+        return Estimate(**fields, value=0.0, low=0.0, high=0.0, reason="one side is the same in every row")
+    r = float(stats.spearmanr(x, y).statistic)
+    error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
+    z = np.arctanh(np.clip(r, -0.999999, 0.999999))
+    low, high = np.tanh(z - 1.959964 * error), np.tanh(z + 1.959964 * error)
+    return Estimate(**fields, value=r, low=float(low), high=float(high))
+
+
+def _size_numbers(material: Material, level: Level, ease: np.ndarray, hard: np.ndarray) -> list[Estimate]:
+    bins = int(np.clip(material.n // ROWS_PER_PART, 3, 50))
+    found = t_ss(
+        hard, level.size, ease, n_bins=bins, sample_weight=material.weights, confidence=material.confidence,
+        n_permutations=199 if material.n > _MANY_ROWS else 999, random_state=material.generator("t_ss"),
+    )  # fmt: skip
+    estimates = [replace(found, name=f"t_ss{level.tag}")]
+    if material.task == "classification":
+        for measure in (deficit, excess):
+            value = measure(hard, level.size, sample_weight=material.weights, confidence=material.confidence)
+            estimates.append(replace(value, name=f"{measure.__name__}{level.tag}"))
+    return estimates
+
+
+def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.ndarray) -> Picture:
+    codes, n_parts = parts_of(ease, int(np.clip(material.n // ROWS_PER_PART, 2, 20)))
+    share = (np.arange(n_parts) + 0.5) / n_parts
+    unit = "labels in the set" if material.task == "classification" else "width of the interval"
+    outcome = "rank of the true label" if material.task == "classification" else "absolute error"
+    curves = tuple(
+        _mean_curve(name, values, codes, n_parts, share, unit)
+        for name, values in ((unit, level.size), (outcome, hard))
+    )
+    return Picture(
+        name=f"size_by_difficulty{level.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Size against difficulty{level.tag}",
+        caption="Mean size and mean hardness over parts of equally many rows, hardest on the left; an adaptive "
+        "predictor's sizes fall with the hardness.", kind="line", curves=curves,
+    )  # fmt: skip
+
+
+def _mean_curve(
+    name: str, values: np.ndarray, codes: np.ndarray, n_parts: int, share: np.ndarray, unit: str
+) -> Curve:
+    rows = np.bincount(codes, minlength=n_parts)
+    mean = np.bincount(codes, weights=values, minlength=n_parts) / rows
+    square = np.bincount(codes, weights=values**2, minlength=n_parts) / rows
+    half = 1.959964 * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
+    return Curve(
+        name=name, x=share, y=mean, low=mean - half, high=mean + half, confidence=0.95,
+        x_label="share of rows, hardest first", y_label=unit, method="mean and normal interval per part",
+    )  # fmt: skip
+
+
+_ADD = "Add ease (calipers.difficulty.ease of the model and X), or probabilities whose largest one stands in."
+CHECKS = (
+    Check(
+        code="CAL401",
+        title="coverage along difficulty",
+        question=QUESTION,
+        needs=("prediction", "difficulty"),
+        add=_ADD,
+        at_level=coverage_along_difficulty,
+    ),
+    Check(
+        code="CAL402",
+        title="size along difficulty",
+        question=QUESTION,
+        needs=("prediction", "difficulty"),
+        add=_ADD,
+        at_level=size_along_difficulty,
+    ),
+)

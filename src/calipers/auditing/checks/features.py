@@ -1,0 +1,130 @@
+"""CAL202, does coverage depend on the features: rows expected to fare worst, chosen on other rows.
+
+A classifier learns on one half of the rows where misses happen and picks the fifth of the other half that it
+expects to fare worst; then the halves change places. Given the half it learnt from, the picked rows are any
+rows if coverage does not depend on the features, so the hypergeometric test is exact whatever the classifier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.checks.coverage import rows_for, tolerance_at
+from calipers.auditing.checks.everywhere import PART_TOLERANCE, QUESTION, flat_p_values, group_counts
+from calipers.auditing.material import Level, Material
+from calipers.auditing.reading import Check, Reading
+from calipers.inference import clopper_pearson
+from calipers.inputs import Features
+from calipers.results import Estimate
+from calipers.results.formatting import format_percent
+
+CODE, TITLE = "CAL202", "coverage depends on the features"
+PICKED = 0.2
+# Fewer misses than this in a half teach a classifier nothing.
+FEWEST_MISSES = 10
+MOST_TRAINING_ROWS = 100_000
+_MOST_CATEGORIES = 255
+
+
+def by_features(material: Material, level: Level) -> Reading:
+    """Coverage of the rows that a classifier, taught on other rows, expects to fare worst."""
+    if material.features is None:
+        return Reading(code=CODE, title=TITLE, question=QUESTION, not_applicable="There are no features.")
+    rng = material.generator(f"{CODE}{level.tag}")
+    half = rng.permutation(material.n) < material.n // 2
+    misses = min(int((~level.covered[part]).sum()) for part in (half, ~half))
+    if misses < FEWEST_MISSES:
+        reason = f"A half of the rows has {misses} misses; {FEWEST_MISSES} are needed to learn from."
+        return Reading(code=CODE, title=TITLE, question=QUESTION, not_applicable=reason)
+    picked = np.zeros(material.n, dtype=bool)
+    p_values = []
+    for learn, judge in ((half, ~half), (~half, half)):
+        picked[judge] = pick_worst(material.features, level.covered, learn, judge, rng)
+        counts = group_counts(
+            level.covered[judge], (~picked[judge]).astype(int), 2,
+            None if material.weights is None else material.weights[judge],
+        )  # fmt: skip
+        p_values.append(flat_p_values(*counts)[0])
+    p = float(np.min(p_values)) * 2
+    return _reading(material, level, picked, None if np.isnan(p) else min(1.0, p))
+
+
+def pick_worst(
+    features: Features, covered: np.ndarray, learn: np.ndarray, judge: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Which of the rows to judge belong to the fifth that is expected to be covered least."""
+    rows = np.flatnonzero(learn)
+    if len(rows) > MOST_TRAINING_ROWS:
+        rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
+    model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
+    expected = model.predict_proba(features.values[judge])[:, 1]
+    # A draw breaks ties: the order of rows must not decide.
+    order = np.lexsort((rng.random(len(expected)), expected))
+    picked = np.zeros(len(expected), dtype=bool)
+    picked[order[: max(1, round(PICKED * len(expected)))]] = True
+    return picked
+
+
+def coverage_model(features: Features, rng: np.random.Generator) -> Any:
+    """A booster that stops early: the default overfits a target of nine to one."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    few = [c is not None and len(c) <= _MOST_CATEGORIES for c in features.categories]
+    return HistGradientBoostingClassifier(
+        learning_rate=0.05,
+        max_leaf_nodes=15,
+        max_iter=150,
+        early_stopping=True,
+        validation_fraction=0.2,
+        n_iter_no_change=10,
+        categorical_features=np.array(few) if any(few) else None,
+        random_state=int(rng.integers(2**31)),
+    )
+
+
+def _reading(material: Material, level: Level, picked: np.ndarray, p: float | None) -> Reading:
+    hits, rows = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
+    low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=material.confidence))
+    share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
+    evidence = Estimate(
+        name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
+        confidence=material.confidence, n=float(rows[0]), p_value=p, alternative="less",
+        method="share of covered rows in the fifth that a boosted classifier expects to fare worst, taught on "
+        "the other half of the rows; hypergeometric test in both halves, corrected for two",
+        reason="" if p is not None else "no exact test with weights that are not whole numbers",
+        details={"hits": hits, "rows": rows},
+    )  # fmt: skip
+    return Reading(
+        code=CODE,
+        title=TITLE,
+        question=QUESTION,
+        evidence=evidence,
+        p_value=p,
+        effect=float(level.promised - share),
+        effect_low=level.promised - high,
+        effect_high=level.promised - low,
+        tolerance=tolerance,
+        fault=f"In the fifth of rows that the features mark as risky the {material.noun} cover "
+        f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
+        f"{100 * hits[1] / rows[1]:.1f} %.",
+        clean="The features do not tell which rows will be missed.",
+        repair=repairs.by_group(material.task, level.alpha),
+        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
+        estimates=(evidence,),
+        details={"alpha": level.alpha},
+    )
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        title="coverage along the features",
+        question=QUESTION,
+        needs=("prediction", "X"),
+        add="Add X, the features of the rows, to find where coverage fails.",
+        at_level=by_features,
+    ),
+)

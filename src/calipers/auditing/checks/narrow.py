@@ -1,0 +1,160 @@
+"""CAL3xx, is it as narrow as it could be: sets that say nothing, and smaller ones with the same coverage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.material import Level, Material
+from calipers.auditing.reading import Check, Reading
+from calipers.conformal import lac
+from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate
+from calipers.results import Estimate
+from calipers.results.formatting import format_number
+
+QUESTION = "narrow"
+# Share of predictions that may say nothing before it is worth a note.
+SILENT = 0.05
+# Share of the mean size that another rule must save before it is worth a note.
+SAVING = 0.1
+
+
+def silent(material: Material, level: Level) -> Reading:
+    """Predictions that say nothing: every label, or an infinite interval."""
+    everything = _says_nothing(material, level)
+    hits = int(everything.sum())
+    low, high = clopper_pearson(hits, material.n, confidence=material.confidence)
+    kind = "infinite intervals" if material.task == "regression" else "sets that hold every label"
+    p = float(binomial_p_value(hits, material.n, SILENT, alternative="greater"))
+    evidence = Estimate(
+        name=f"share of {kind}{level.tag}", value=hits / material.n, low=float(low), high=float(high),
+        confidence=material.confidence, n=material.n, p_value=p, alternative="greater",
+        method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
+    )  # fmt: skip
+    return Reading(
+        code="CAL301",
+        title="predictions that say nothing",
+        question=QUESTION,
+        evidence=evidence,
+        p_value=p,
+        effect=hits / material.n - SILENT,
+        effect_low=float(low) - SILENT,
+        fault=f"{100 * hits / material.n:.1f} % of the predictions say nothing ({kind}). {_size_words(material, level)}",
+        clean=_size_words(material, level),
+        repair=repairs.reconformalise(material.task, level.alpha),
+        cap="warning" if material.task == "regression" else "note",
+        estimates=(evidence, *_sizes(material, level)),
+        details={"alpha": level.alpha},
+    )
+
+
+def _says_nothing(material: Material, level: Level) -> np.ndarray:
+    if material.task == "regression":
+        return np.isinf(level.size)
+    return np.asarray(level.size == len(material.classes))
+
+
+def _size_words(material: Material, level: Level) -> str:
+    finite = level.size[np.isfinite(level.size)]
+    if not len(finite):
+        return "Every interval is infinite."
+    mean = format_number(float(finite.mean()))
+    if material.task == "regression":
+        spread = float(np.std(material.y))
+        return f"The intervals are {mean} wide on average; the outcomes have a standard deviation of {spread:.3g}."
+    single = 100 * float(np.mean(level.size == 1))
+    return (
+        f"The sets hold {mean} of {len(material.classes)} labels on average; {single:.0f} % hold exactly one."
+    )
+
+
+def _sizes(material: Material, level: Level) -> list[Estimate]:
+    word = "mean width" if material.task == "regression" else "mean size"
+    finite = np.isfinite(level.size)
+    if not finite.any():
+        return []
+    weights = None if material.weights is None else material.weights[finite]
+    size = mean_estimate(level.size[finite], weights=weights, name=f"{word}{level.tag}")
+    estimates = [size]
+    if material.task == "classification":
+        empty = mean_estimate(
+            (level.size == 0).astype(float), weights=material.weights, name=f"empty sets{level.tag}"
+        )
+        estimates.append(empty)
+    return estimates
+
+
+def smaller_exist(material: Material, level: Level) -> Reading:
+    """Sets by a threshold on the same probabilities, with the coverage of the given ones: are they smaller?"""
+    P = material.require("probabilities")
+    scores = lac(P)
+    half = material.generator("CAL302").permutation(material.n) < material.n // 2
+    rival = np.empty(material.n)
+    for part in (half, ~half):
+        if not part.any() or part.all():
+            return Reading(
+                code="CAL302", title="smaller sets exist", question=QUESTION, not_applicable="Too few rows."
+            )
+        threshold = _threshold(scores[~part], material.y[~part], level.covered[~part])
+        rival[part] = (scores[part] <= threshold).sum(axis=1)
+    saved = (level.size - rival) / max(1e-12, float(level.size.mean()))
+    error = float(saved.std(ddof=1) / np.sqrt(material.n))
+    return replace(_saving(material, level, float(saved.mean()), error), repair=repairs.narrower(level.alpha))
+
+
+def _threshold(scores: np.ndarray, y: np.ndarray, covered: np.ndarray) -> float:
+    """The score at which as many rows are covered as by the given sets, on rows kept apart."""
+    true = np.sort(scores[np.arange(len(y)), y])
+    k = int(covered.sum())
+    return float(true[k - 1]) if k else -np.inf
+
+
+def _saving(material: Material, level: Level, saved: float, error: float) -> Reading:
+    from scipy.special import ndtr
+
+    low, high = saved - 1.959964 * error, saved + 1.959964 * error
+    p = float(ndtr(-(saved - SAVING) / error)) if error > 0 else float(saved <= SAVING)
+    evidence = Estimate(
+        name=f"size saved by a threshold on the probabilities{level.tag}", value=saved, std_error=error,
+        low=low, high=high, confidence=0.95, n=material.n, p_value=p, alternative="greater",
+        method="mean paired difference of set sizes at equal coverage, threshold from the other half of the "
+        f"rows, as a share of the mean size; test against {SAVING:g}",
+    )  # fmt: skip
+    return Reading(
+        code="CAL302",
+        title="smaller sets exist",
+        question=QUESTION,
+        evidence=evidence,
+        p_value=p,
+        effect=saved - SAVING,
+        effect_low=low - SAVING,
+        cap="note",
+        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % smaller "
+        "on average. Keep the larger ones only if they are meant to be fair to hard cases.",
+        clean="No plain threshold on the same probabilities gives clearly smaller sets with the same coverage.",
+        estimates=(evidence,),
+        details={"alpha": level.alpha},
+    )
+
+
+CHECKS = (
+    Check(
+        code="CAL301",
+        title="predictions that say nothing",
+        question=QUESTION,
+        needs=("prediction",),
+        add="Add sets, p_values or intervals.",
+        at_level=silent,
+    ),
+    Check(
+        code="CAL302",
+        title="smaller sets with the same coverage",
+        question=QUESTION,
+        needs=("prediction", "probabilities"),
+        add="Add probabilities beside the sets, to compare them with sets by a plain threshold.",
+        at_level=smaller_exist,
+        tasks=("classification",),
+    ),
+)

@@ -1,0 +1,136 @@
+"""CAL5xx, can its probabilities be read as probabilities: over- and under-confidence, single classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.material import Material
+from calipers.auditing.reading import Check, Reading
+from calipers.metrics import calibration_error
+from calipers.results import Estimate
+
+QUESTION = "probabilities"
+# Share of all rows by which stated and observed counts may differ in some range of probabilities.
+TOLERANCE = 0.02
+
+
+def top_label(material: Material) -> Reading:
+    """The largest probability of every row, read as the chance that its label is the right one."""
+    P = material.require("probabilities")
+    top = P.max(axis=1)
+    right = (P.argmax(axis=1) == material.y).astype(int)
+    estimate = replace(
+        calibration_error(
+            right, top, sample_weight=material.weights, confidence=material.confidence,
+            random_state=material.generator("CAL501"),
+        ),
+        name="calibration error of the top label",
+    )  # fmt: skip
+    under = estimate.details["sign"] > 0
+    code, title = ("CAL502", "under-confident probabilities") if under else (
+        "CAL501", "over-confident probabilities"
+    )  # fmt: skip
+    says = "The top label is right more often than stated" if under else (
+        "The top label is right less often than stated"
+    )  # fmt: skip
+    accuracy = Estimate(
+        name="accuracy of the top label", value=float(right.mean()), n=material.n,
+        std_error=float(np.sqrt(right.var() / material.n)), method="share of rows",
+    )  # fmt: skip
+    reading = _reading(material, estimate, code, title, says)
+    return replace(reading, estimates=(estimate, accuracy))
+
+
+def single_classes(material: Material) -> Reading:
+    """Every class's own probability against its own frequency; the worst class, corrected for their number."""
+    P = material.require("probabilities")
+    options: dict[str, Any] = {
+        "sample_weight": material.weights,
+        "confidence": material.confidence,
+        "random_state": material.generator("CAL503"),
+    }
+    if P.shape[1] == 2:
+        estimate = calibration_error((material.y == 1).astype(int), P[:, 1], **options)
+        name = f"calibration error of class {material.classes[1]}"
+    else:
+        estimate = calibration_error(
+            material.y, P, multiclass="max", classes=np.arange(P.shape[1]), **options
+        )
+        name = "calibration error of the worst class"
+    estimate = replace(estimate, name=name)
+    reading = _reading(
+        material, estimate, "CAL503", "probabilities of a class are off",
+        f"The probability of class {_worst_class(material, estimate)} differs from how often it happens",
+    )  # fmt: skip
+    return replace(reading, estimates=(estimate,))
+
+
+def _worst_class(material: Material, estimate: Estimate) -> Any:
+    return material.classes[int(estimate.details.get("class", len(material.classes) - 1))]
+
+
+def _reading(material: Material, estimate: Estimate, code: str, title: str, says: str) -> Reading:
+    details = estimate.details
+    span, stated, seen = (
+        details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
+    )
+    where = "" if span is None else f"probabilities from {max(0.0, span[0]):.3g} to {min(1.0, span[1]):.3g}"
+    share = details.get("share_in_interval")
+    numbers = "."
+    if where and stated is not None and seen is not None and share is not None:
+        numbers = (
+            f": with {where} ({100 * share:.0f} % of the rows) {100 * stated:.1f} % were stated and "
+            f"{100 * seen:.1f} % happened."
+        )
+    return Reading(
+        code=code,
+        title=title,
+        question=QUESTION,
+        evidence=estimate,
+        p_value=estimate.p_value,
+        effect=estimate.value,
+        effect_low=details.get("low_bound"),
+        effect_high=details.get("asymptotic_high", estimate.high),
+        tolerance=TOLERANCE,
+        fault=says + numbers,
+        clean=f"Stated and observed frequencies agree: they differ by at most {float(estimate):.3f} of all "
+        f"rows in any range, as noise alone would.",
+        where=where,
+        repair=repairs.calibrate(),
+        rows_needed=_rows_needed(material, estimate),
+    )
+
+
+def _rows_needed(material: Material, estimate: Estimate) -> int | None:
+    """Rows at which the bound would come within the tolerance of the estimate; it shrinks like 1/sqrt(n)."""
+    high = estimate.details.get("asymptotic_high", estimate.high)
+    if high is None or estimate.value is None or high <= estimate.value:
+        return None
+    return int(np.ceil(material.n * ((high - estimate.value) / TOLERANCE) ** 2))
+
+
+_ADD = "Add probabilities: one column per class, or the positive class of two."
+CHECKS = (
+    Check(
+        code="CAL501",
+        title="confidence of the top label",
+        question=QUESTION,
+        needs=("probabilities",),
+        add=_ADD,
+        once=top_label,
+        tasks=("classification",),
+    ),
+    Check(
+        code="CAL503",
+        title="probabilities of single classes",
+        question=QUESTION,
+        needs=("probabilities",),
+        add=_ADD,
+        once=single_classes,
+        tasks=("classification",),
+    ),
+)
