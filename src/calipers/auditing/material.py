@@ -139,7 +139,8 @@ class Material:
     def have(self) -> frozenset[str]:
         """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease".
 
-        "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in."""
+        "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in.
+        """
         present = {
             "prediction": bool(self.levels),
             "p_values": self.p_values is not None,

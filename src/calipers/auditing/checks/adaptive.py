@@ -56,7 +56,7 @@ def _ordinal(i: int) -> str:
 
 
 def coverage_along_difficulty(material: Material, level: Level) -> Reading:
-    """Coverage over parts of equal size along the ease: is a hard part covered less often?"""
+    """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     ease, given = ease_of(material)
     wanted = next((p for p in (PARTS, 5, 4, 2) if material.n >= p * ROWS_PER_PART), 2)
     codes, n_parts = parts_of(ease, wanted)
@@ -96,14 +96,14 @@ def _coverage_numbers(material: Material, level: Level, ease: np.ndarray) -> lis
 def hardness(material: Material, level: Level) -> np.ndarray | None:
     """How hard each row turned out: rank of the true label, or distance from the middle of the interval."""
     if material.task == "regression":
-        return np.abs(material.y - level.prediction.mean(axis=1))
+        return np.asarray(np.abs(material.y - level.prediction.mean(axis=1)))
     if material.probabilities is None:
         return None
     return np.asarray(rank_of_label(material.y, material.probabilities), dtype=float)
 
 
 def size_along_difficulty(material: Material, level: Level) -> Reading:
-    """Do sizes grow where rows are harder, given that some are?"""
+    """Whether sizes grow where rows are harder, given that some are."""
     ease, given = ease_of(material)
     hard = hardness(material, level)
     base = Reading(code="CAL402", title="size ignores difficulty", question=QUESTION)
@@ -129,7 +129,7 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
         clean=f"The {material.noun} are larger where rows are harder: the rank correlation is "
         f"{float(follows):.2f}.",
         repair=repairs.by_difficulty(material.task, level.alpha),
-        estimates=tuple([follows, *_size_numbers(material, level, ease, hard)]),
+        estimates=(follows, *_size_numbers(material, level, ease, hard)),
         pictures=(_size_picture(material, level, ease, hard),),
         details={"alpha": level.alpha, "difficulty_correlation": float(difficulty.statistic)},
     )
@@ -178,8 +178,8 @@ def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.n
     return Picture(
         name=f"size_by_difficulty{level.tag}".replace(" ", "_"), question=QUESTION,
         title=f"Size against difficulty{level.tag}",
-        caption="Mean size and mean hardness over parts of equally many rows, hardest on the left; an adaptive "
-        "predictor's sizes fall with the hardness.", kind="line", curves=curves,
+        caption="Mean size and mean hardness over parts of equally many rows, hardest on the left; an "
+        "adaptive predictor's sizes fall with the hardness.", kind="line", curves=curves,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.inference import wilson
+from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
@@ -19,6 +20,9 @@ QUESTION = "coverage"
 TOLERATED = 0.2
 # A predictor of unknown calibration is given the luck of this many calibration rows.
 ASSUMED_CALIBRATION = 500
+# Largest excess of small p-values that is not worth acting on, and rows that are enough to see more.
+P_VALUE_TOLERANCE = 0.03
+MOST_P_VALUES = 20_000
 _NORMAL = 1.959963984540054
 _GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
@@ -98,6 +102,37 @@ def _calibration_luck(material: Material, level: Level, estimate: Estimate) -> t
     return luck, "warning"
 
 
+def uniformity(material: Material) -> Reading:
+    """Whether too many p-values of the true labels are small."""
+    rows = np.arange(material.n)
+    if material.n > MOST_P_VALUES:
+        rows = material.generator("CAL103").choice(material.n, MOST_P_VALUES, replace=False)
+    estimate = p_value_uniformity(
+        material.y[rows], material.require("p_values")[rows], classes=np.arange(len(material.classes)),
+        n_calibration=material.n_calibration or ASSUMED_CALIBRATION, smoothed=False,
+        confidence=material.confidence, random_state=material.generator("CAL103 law"),
+    )  # fmt: skip
+    low, high = interval_of(estimate)
+    excess = f"{100 * float(estimate):.1f}"
+    return Reading(
+        code="CAL103",
+        title="p-values are too small",
+        question=QUESTION,
+        evidence=estimate,
+        p_value=estimate.p_value,
+        effect=float(estimate),
+        effect_low=low,
+        effect_high=high,
+        tolerance=P_VALUE_TOLERANCE,
+        fault=f"Small p-values of true labels come too often: at some level {excess} % of the rows more than "
+        "allowed. Sets made from them cover less than promised.",
+        clean="The p-values of true labels are no smaller than they should be.",
+        repair=repairs.reconformalise(material.task, material.alphas[0]),
+        rows_needed=int(np.ceil((1.36 / P_VALUE_TOLERANCE) ** 2)),
+        estimates=(estimate,),
+    )
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
@@ -142,5 +177,14 @@ CHECKS = (
         needs=("prediction",),
         add="Add sets, p_values or intervals: what the predictor promises to contain the outcome.",
         at_level=marginal,
+    ),
+    Check(
+        code="CAL103",
+        title="p-values of true labels",
+        question=QUESTION,
+        needs=("p_values",),
+        add="Add p_values, one column per class.",
+        once=uniformity,
+        tasks=("classification",),
     ),
 )

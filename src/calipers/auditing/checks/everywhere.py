@@ -82,6 +82,7 @@ def part_reading(
     at = int(np.nanargmin(p_values)) if not np.isnan(p_values).all() else int(np.argmin(high))
     # The groups are tested one by one: the smallest p-value is corrected for their number.
     p = None if np.isnan(p_values[at]) else float(min(1.0, p_values[at] * len(labels)))
+    place = phrase(labels[at]) if phrase else f"In {kind} {labels[at]}"
     promised, tolerance = level.promised, PART_TOLERANCE * tolerance_at(level.alpha)
     evidence = Estimate(
         name=f"coverage of {kind} {labels[at]}{level.tag}", value=float(shares[at]), low=float(low[at]),
@@ -102,8 +103,8 @@ def part_reading(
         effect_low=float(promised - high[at]),
         effect_high=float(np.max(promised - low)),
         tolerance=tolerance,
-        fault=f"{phrase(labels[at]) if phrase else f'In {kind} {labels[at]}'} the {material.noun} cover {100 * shares[at]:.1f} % of "
-        f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
+        fault=f"{place} the {material.noun} cover {100 * shares[at]:.1f} % of {rows[at]:.0f} rows; "
+        f"{format_percent(promised)} was promised, and all rows together reach "
         f"{100 * hits.sum() / rows.sum():.1f} %.",
         clean=f"No {kind} is covered less often than the others.",
         where=f"{labels[at] if phrase else f'{kind} {labels[at]}'}{level.tag}",

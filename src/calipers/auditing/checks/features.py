@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from calipers.auditing import repairs
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
@@ -26,6 +27,7 @@ PICKED = 0.2
 # Fewer misses than this in a half teach a classifier nothing.
 FEWEST_MISSES = 10
 MOST_TRAINING_ROWS = 100_000
+MANY_ROWS = 20_000
 _MOST_CATEGORIES = 255
 
 
@@ -59,8 +61,10 @@ def pick_worst(
     rows = np.flatnonzero(learn)
     if len(rows) > MOST_TRAINING_ROWS:
         rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
-    model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
-    expected = model.predict_proba(features.values[judge])[:, 1]
+    # Threads cost more than they bring on few rows, and far more on a busy machine.
+    with threadpool_limits(limits=1 if len(rows) < MANY_ROWS else None, user_api="openmp"):
+        model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
+        expected = model.predict_proba(features.values[judge])[:, 1]
     # A draw breaks ties: the order of rows must not decide.
     order = np.lexsort((rng.random(len(expected)), expected))
     picked = np.zeros(len(expected), dtype=bool)
@@ -92,8 +96,8 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
         confidence=material.confidence, n=float(rows[0]), p_value=p, alternative="less",
-        method="share of covered rows in the fifth that a boosted classifier expects to fare worst, taught on "
-        "the other half of the rows; hypergeometric test in both halves, corrected for two",
+        method="share of covered rows in the fifth that a boosted classifier expects to fare worst, taught "
+        "on the other half of the rows; hypergeometric test in both halves, corrected for two",
         reason="" if p is not None else "no exact test with weights that are not whole numbers",
         details={"hits": hits, "rows": rows},
     )  # fmt: skip

@@ -11,6 +11,7 @@ from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Reading
 from calipers.conformal import lac
 from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate
+from calipers.metrics import efficiency
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
 
@@ -41,7 +42,8 @@ def silent(material: Material, level: Level) -> Reading:
         p_value=p,
         effect=hits / material.n - SILENT,
         effect_low=float(low) - SILENT,
-        fault=f"{100 * hits / material.n:.1f} % of the predictions say nothing ({kind}). {_size_words(material, level)}",
+        fault=f"{100 * hits / material.n:.1f} % of the predictions say nothing ({kind}). "
+        + _size_words(material, level),
         clean=_size_words(material, level),
         repair=repairs.reconformalise(material.task, level.alpha),
         cap="warning" if material.task == "regression" else "note",
@@ -52,7 +54,7 @@ def silent(material: Material, level: Level) -> Reading:
 
 def _says_nothing(material: Material, level: Level) -> np.ndarray:
     if material.task == "regression":
-        return np.isinf(level.size)
+        return np.asarray(np.isinf(level.size))
     return np.asarray(level.size == len(material.classes))
 
 
@@ -83,11 +85,17 @@ def _sizes(material: Material, level: Level) -> list[Estimate]:
             (level.size == 0).astype(float), weights=material.weights, name=f"empty sets{level.tag}"
         )
         estimates.append(empty)
+    if material.p_values is not None:
+        table = efficiency(
+            material.y, material.p_values, alpha=level.alpha, classes=np.arange(len(material.classes)),
+            sample_weight=material.weights, confidence=material.confidence,
+        )  # fmt: skip
+        estimates += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
     return estimates
 
 
 def smaller_exist(material: Material, level: Level) -> Reading:
-    """Sets by a threshold on the same probabilities, with the coverage of the given ones: are they smaller?"""
+    """Whether sets by a plain threshold on the same probabilities cover as often and are smaller."""
     P = material.require("probabilities")
     scores = lac(P)
     half = material.generator("CAL302").permutation(material.n) < material.n // 2
@@ -131,9 +139,9 @@ def _saving(material: Material, level: Level, saved: float, error: float) -> Rea
         effect=saved - SAVING,
         effect_low=low - SAVING,
         cap="note",
-        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % smaller "
-        "on average. Keep the larger ones only if they are meant to be fair to hard cases.",
-        clean="No plain threshold on the same probabilities gives clearly smaller sets with the same coverage.",
+        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % "
+        "smaller on average. Keep the larger ones only if they are meant to be fair to hard cases.",
+        clean="No plain threshold on the same probabilities covers as often with clearly smaller sets.",
         estimates=(evidence,),
         details={"alpha": level.alpha},
     )

@@ -46,7 +46,7 @@ def top_label(material: Material) -> Reading:
 
 
 def single_classes(material: Material) -> Reading:
-    """Every class's own probability against its own frequency; the worst class, corrected for their number."""
+    """Every class's own probability against its own frequency: the worst class, corrected for all."""
     P = material.require("probabilities")
     options: dict[str, Any] = {
         "sample_weight": material.weights,
