@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calipers.auditing.material import Material
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.reading import Picture
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text, write_text
 from calipers.results import EstimateTable, Finding, severity_rank
+
+if TYPE_CHECKING:
+    from calipers.auditing.repairing import Repair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -104,6 +107,18 @@ class Audit:
     def to_html(self, path: Path | str | None = None) -> str:
         """One self-contained page; also written to the path when one is given."""
         return _written(render_html(self.to_dict()), path)
+
+    def repair(self, *, held_out: float = 0.5) -> Repair:
+        """Repair the faults on a part of the rows and compare on the rest; see `Repair`.
+
+        Parameters
+        ----------
+        held_out : float
+            Share of the rows that stays untouched.
+        """
+        from calipers.auditing.repairing import repair_audit
+
+        return repair_audit(self, held_out=held_out)
 
     def __repr__(self) -> str:
         return f"Audit({self.name or self.material.task}, {self.material.n} rows, severity {self.severity})"

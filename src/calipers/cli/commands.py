@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 COMMANDS = {
     "demo": "demo",
     "audit": "audit",
+    "repair": "repair",
     "study": "study",
 }
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from calipers.report.drawing import draw
-from calipers.report.words import MARKS, estimate_row, title_of
+from calipers.report.words import MARKS, change_row, estimate_row, title_of
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
 from calipers.results.serialization import encode
@@ -54,6 +54,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             findings=[dict(f) | {"number": _sentence(f["evidence"])} for f in document["findings"]],
             rows=[estimate_row(name, fields) for name, fields in document["estimates"].items()],
             methods=_methods(document),
+            repair=document.get("repair"),
+            changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
             style=_asset("report.css"),
             script=_asset("report.js"),
             data=_script_safe(

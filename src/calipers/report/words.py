@@ -63,6 +63,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
     blocks = [
         f"## {title_of(document)}",
         f"**{document['verdict']['sentence']}** {_about(document)}",
+        _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
         _markdown_estimates(document),
@@ -92,6 +93,31 @@ def _markdown_answers(document: Mapping[str, Any]) -> str:
     for answer in document["questions"]:
         mark = MARKS[answer["answer"]]
         lines.append(f"| {answer['title']} | {mark} {answer['label']} | {_cell(answer['sentence'])} |")
+    return "\n".join(lines)
+
+
+def change_row(change: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """Measure, before, after, difference with its interval, and the verdict."""
+    d = change["difference"]
+    spread = None if d["low"] is None or d["high"] is None else d["high"] - d["low"]
+    shown = format_number(d["value"], spread)
+    interval = "" if spread is None else f" [{span(d['low'], d['high'], spread)}]"
+    ends = (format_number(change[key]["value"], spread) for key in ("before", "after"))
+    return (change["measure"], *ends, shown + interval, change["verdict"])
+
+
+def _markdown_repair(document: Mapping[str, Any]) -> str:
+    repair = document.get("repair")
+    if not repair or not repair["steps"]:
+        return ""
+    lines = [
+        f"### Repair, tried on {repair['rows']} untouched rows",
+        f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}",
+        "",
+        "| measure | before | after | difference | |",
+        "|---|---:|---:|---|---|",
+    ]
+    lines += ["| " + " | ".join(_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]]
     return "\n".join(lines)
 
 

@@ -65,11 +65,11 @@ def _size_words(material: Material, level: Level) -> str:
     mean = format_number(float(finite.mean()))
     if material.task == "regression":
         spread = float(np.std(material.y))
-        return f"The intervals are {mean} wide on average; the outcomes have a standard deviation of {spread:.3g}."
+        words = f"The intervals are {mean} wide on average"
+        return f"{words}; the outcomes have a standard deviation of {spread:.3g}."
     single = 100 * float(np.mean(level.size == 1))
-    return (
-        f"The sets hold {mean} of {len(material.classes)} labels on average; {single:.0f} % hold exactly one."
-    )
+    words = f"The sets hold {mean} of {len(material.classes)} labels on average"
+    return f"{words}; {single:.0f} % hold exactly one."
 
 
 def _sizes(material: Material, level: Level) -> list[Estimate]:

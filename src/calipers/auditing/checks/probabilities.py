@@ -9,13 +9,15 @@ import numpy as np
 
 from calipers.auditing import repairs
 from calipers.auditing.material import Material
-from calipers.auditing.reading import Check, Reading
-from calipers.metrics import calibration_error
-from calipers.results import Estimate
+from calipers.auditing.reading import Check, Picture, Reading
+from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
+from calipers.results import Curve, Estimate
 
 QUESTION = "probabilities"
 # Share of all rows by which stated and observed counts may differ in some range of probabilities.
 TOLERANCE = 0.02
+MOST_DRAWN_ROWS = 20_000
+MOST_POINTS = 400
 
 
 def top_label(material: Material) -> Reading:
@@ -42,7 +44,43 @@ def top_label(material: Material) -> Reading:
         std_error=float(np.sqrt(right.var() / material.n)), method="share of rows",
     )  # fmt: skip
     reading = _reading(material, estimate, code, title, says)
-    return replace(reading, estimates=(estimate, accuracy))
+    return replace(reading, estimates=(estimate, accuracy), pictures=_pictures(material, right, top))
+
+
+def _pictures(material: Material, right: np.ndarray, top: np.ndarray) -> tuple[Picture, Picture]:
+    rows = np.arange(material.n)
+    if material.n > MOST_DRAWN_ROWS:
+        rows = material.generator("reliability").choice(material.n, MOST_DRAWN_ROWS, replace=False)
+    options: dict[str, Any] = {"sample_weight": None if material.weights is None else material.weights[rows]}
+    reliability = reliability_curve(
+        right[rows], top[rows], random_state=material.generator("reliability curve"), **options
+    )
+    cumulative = cumulative_difference_curve(right[rows], top[rows], **options)
+    return (
+        Picture(
+            name="reliability", question=QUESTION, title="Stated against observed",
+            caption="How often the top label is right, against its stated probability; the grey band is "
+            "where a calibrated model's curve would lie.", kind="line", curves=(_few_points(reliability),),
+        ),
+        Picture(
+            name="cumulative_difference", question=QUESTION, title="Cumulative difference",
+            caption="Right answers minus stated ones up to each probability, as a share of all rows; where "
+            "it falls the model states too much.", kind="line", curves=(_few_points(cumulative),),
+            reference=0.0,
+        ),
+    )  # fmt: skip
+
+
+def _few_points(curve: Curve) -> Curve:
+    """At most so many points that the report stays small; the ends are kept."""
+    if len(curve) <= MOST_POINTS:
+        return curve
+    keep = np.unique(np.round(np.linspace(0, len(curve) - 1, MOST_POINTS)).astype(int))
+    vectors = ("x", "y", "low", "high", "null_low", "null_high")
+    thin: dict[str, Any] = {
+        key: None if (vector := getattr(curve, key)) is None else vector[keep] for key in vectors
+    }
+    return replace(curve, **thin, details={})
 
 
 def single_classes(material: Material) -> Reading:

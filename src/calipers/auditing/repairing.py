@@ -1,0 +1,297 @@
+"""``audit.repair()``: learn a repair on some rows, try it on rows it has not seen, say what it brought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calipers.auditing.checks.adaptive import ease_of, parts_of
+from calipers.auditing.checks.features import pick_worst
+from calipers.auditing.material import Material
+from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
+from calipers.auditing.result import Audit
+from calipers.exceptions import InputError
+from calipers.inference import mean_estimate, paired_difference
+from calipers.inputs import check_fraction
+from calipers.report import render_html, render_json, render_markdown, write_text
+from calipers.results import Estimate
+
+FEWEST_ROWS = 200
+COVERAGE_CODES = {"CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL301", "CAL401", "CAL402"}
+PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One measure before and after, on the untouched rows.
+
+    Parameters
+    ----------
+    measure : str
+        What was measured.
+    target : float or None
+        The value it should have; None when less is better.
+    before, after : Estimate
+        On the same rows.
+    difference : Estimate
+        after - before, paired.
+    is_size : bool
+        Whether it is a size, which is neither good nor bad by itself.
+    """
+
+    measure: str
+    target: float | None
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+    is_size: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """better, worse, or "no change beyond noise"; never better inside the noise.
+
+        A size by itself is neither: too small covers too little. It is "larger" or "smaller".
+        """
+        d = self.difference
+        if d.low is None or d.high is None or d.low <= 0 <= d.high:
+            return "no change beyond noise"
+        if self.is_size:
+            return "larger" if float(d) > 0 else "smaller"
+        goal = -np.inf if self.target is None else self.target
+        closer = (
+            float(d) < 0
+            if self.target is None
+            else abs(float(self.after) - goal) < abs(float(self.before) - goal)
+        )
+        return "better" if closer else "worse"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the report."""
+        return {
+            "measure": self.measure,
+            "target": self.target,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "difference": self.difference.to_dict(),
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Repair:
+    """What was done, and what it brought on rows it has not seen.
+
+    Parameters
+    ----------
+    steps : tuple of str
+        What was done, in words; empty when there was nothing to repair or no way to.
+    before, after : Audit
+        Of the untouched rows, as they came and repaired.
+    changes : tuple of Change
+        Paired comparisons on those rows.
+    """
+
+    steps: tuple[str, ...]
+    before: Audit
+    after: Audit
+    changes: tuple[Change, ...]
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Codes of faults that were there before and are not after."""
+        left = {finding.code for finding in self.after.faults}
+        return tuple(finding.code for finding in self.before.faults if finding.code not in left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of the audit after, with the repair added."""
+        return self.after.to_dict() | {
+            "repair": {
+                "steps": list(self.steps),
+                "gone": list(self.gone),
+                "rows": self.after.material.n,
+                "before": self.before.to_dict()["verdict"],
+                "changes": [change.to_dict() for change in self.changes],
+            }
+        }
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """Everything as strict JSON; also written to the path when one is given."""
+        return _written(render_json(self.to_dict()), path)
+
+    def to_markdown(self, path: Path | str | None = None) -> str:
+        """A summary; also written to the path when one is given."""
+        return _written(render_markdown(self.to_dict()), path)
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """The report of the repaired rows, with before and after; also written to the path."""
+        return _written(render_html(self.to_dict()), path)
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return "Nothing was changed: no fault that can be repaired from these columns."
+        lines = [f"Repaired on other rows: {'; '.join(self.steps)}."]
+        lines += [
+            f"{c.measure}: {float(c.before):.3f} before, {float(c.after):.3f} after, {c.verdict}"
+            for c in self.changes
+        ]
+        lines.append(f"Faults gone: {', '.join(self.gone) or 'none'}.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Repair({len(self.steps)} steps, {len(self.gone)} faults gone)"
+
+
+def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
+    """Repair on a random part of the rows, compare on the rest.
+
+    Parameters
+    ----------
+    audit : Audit
+        Its faults say what to repair.
+    held_out : float
+        Share of the rows that stays untouched.
+
+    Returns
+    -------
+    Repair
+        Before and after on the untouched rows, with paired intervals.
+
+    Raises
+    ------
+    InputError
+        With fewer than 200 rows.
+    """
+    from calipers.auditing.running import audit_material
+
+    material = audit.material
+    if material.n < FEWEST_ROWS:
+        raise InputError(f"a repair needs at least {FEWEST_ROWS} rows, got {material.n}.")
+    share = check_fraction(held_out, name="held_out", meaning="It is the share of rows that stays untouched")
+    untouched = material.generator("repair").permutation(material.n) < share * material.n
+    codes = {finding.code for finding in audit.faults}
+    repaired, steps = _apply(material, untouched, codes)
+    before_rows = material.rows(untouched)
+    before = audit_material(before_rows, name=f"{audit.name} before", source=audit.source)
+    after = audit_material(repaired, name=f"{audit.name} repaired", source=audit.source) if steps else before
+    changes = _changes(before_rows, repaired, audit, codes) if steps else ()
+    return Repair(steps=steps, before=before, after=after, changes=changes)
+
+
+def _apply(material: Material, untouched: np.ndarray, codes: set[str]) -> tuple[Material, tuple[str, ...]]:
+    """The untouched rows with repaired predictions, and what was done."""
+    rest, new = material.rows(~untouched), material.rows(untouched)
+    steps = []
+    if codes & PROBABILITY_CODES and rest.probabilities is not None:
+        probabilities, words = recalibrate(rest, new)
+        learnt, _ = recalibrate(rest, rest)
+        new, rest = replace(new, probabilities=probabilities), replace(rest, probabilities=learnt)
+        steps.append(f"probabilities recalibrated ({words})")
+    if codes & COVERAGE_CODES and rest.levels:
+        learn, grouping = _grouped(rest, new, codes)
+        conformal = reconformalise(learn, new, grouping)
+        if conformal is not None:
+            new = replace(conformal, n_calibration=learn.n)
+            steps.append(f"conformalised again on {learn.n} rows ({grouping.words})")
+    return new, tuple(steps)
+
+
+def _grouped(rest: Material, new: Material, codes: set[str]) -> tuple[Material, Grouping]:
+    """Rows that conformalise, and the groups; groups that must be learnt are learnt on other rows."""
+    if not needs_design(codes, rest):
+        return rest, groups_for(codes, {"design": rest, "learn": rest, "apply_to": new})
+    first = rest.generator("design").permutation(rest.n) < rest.n // 2
+    design, learn = rest.rows(first), rest.rows(~first)
+    return learn, groups_for(codes, {"design": design, "learn": learn, "apply_to": new})
+
+
+def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -> tuple[Change, ...]:
+    changes = []
+    if before.levels and after.levels:
+        changes += _coverage_changes(before, after, codes)
+    if before.probabilities is not None and codes & PROBABILITY_CODES and after.probabilities is not None:
+        changes.append(_change("Brier score", None, _brier(before), _brier(after), before.weights))
+        changes.append(_change("log loss", None, _log_loss(before), _log_loss(after), before.weights))
+    return tuple(changes)
+
+
+def _coverage_changes(before: Material, after: Material, codes: set[str]) -> list[Change]:
+    old, new = before.levels[0], after.levels[0]
+    changes = [_change("coverage", old.promised, old.covered, new.covered, before.weights)]
+    for words, rows in _worst_parts(before, codes):
+        changes.append(
+            _change(
+                f"coverage of {words}", old.promised, old.covered[rows], new.covered[rows],
+                None if before.weights is None else before.weights[rows],
+            )
+        )  # fmt: skip
+    finite = np.isfinite(old.size) & np.isfinite(new.size)
+    if finite.any():
+        name = "mean width" if before.task == "regression" else "mean size"
+        weights = None if before.weights is None else before.weights[finite]
+        changes.append(_change(name, None, old.size[finite], new.size[finite], weights, is_size=True))
+    return changes
+
+
+def _worst_parts(before: Material, codes: set[str]) -> list[tuple[str, np.ndarray]]:
+    """The part of the untouched rows that each fault is about."""
+    parts = []
+    covered = before.levels[0].covered
+    if "CAL201" in codes and before.groups is not None:
+        shares = [covered[before.groups == g].mean() for g in range(len(before.group_labels))]
+        worst = int(np.nanargmin(shares))
+        parts.append((f"group {before.group_labels[worst]}", before.groups == worst))
+    if "CAL202" in codes and before.features is not None:
+        rng = before.generator("worst part")
+        half = rng.permutation(before.n) < before.n // 2
+        picked = np.zeros(before.n, dtype=bool)
+        for learn, judge in ((half, ~half), (~half, half)):
+            if len(np.unique(covered[learn])) == 2:
+                picked[judge] = pick_worst(before.features, covered, learn, judge, rng)
+        if picked.any():
+            parts.append(("the fifth marked as risky", picked))
+    if codes & {"CAL401", "CAL402"} and "difficulty" in before.have:
+        codes_of_rows, n_parts = parts_of(ease_of(before)[0], 5)
+        shares = [covered[codes_of_rows == part].mean() for part in range(n_parts)]
+        worst = int(np.argmin(shares))
+        parts.append((f"part {worst + 1} of {n_parts} along difficulty", codes_of_rows == worst))
+    return parts
+
+
+def _change(
+    name: str,
+    target: float | None,
+    before: np.ndarray,
+    after: np.ndarray,
+    weights: np.ndarray | None,
+    *,
+    is_size: bool = False,
+) -> Change:
+    old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    return Change(
+        measure=name,
+        target=target,
+        before=mean_estimate(old, name=name, weights=weights),
+        after=mean_estimate(new, name=name, weights=weights),
+        difference=paired_difference(new, old, name=f"change of {name}", weights=weights),
+        is_size=is_size,
+    )
+
+
+def _brier(material: Material) -> np.ndarray:
+    P = material.require("probabilities")
+    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
+
+
+def _log_loss(material: Material) -> np.ndarray:
+    P = material.require("probabilities")
+    # Rounded to what 1e-12 allows: one impossible outcome must not hide all the others.
+    return np.asarray(-np.log(np.maximum(P[np.arange(material.n), material.y], 1e-12)))
+
+
+def _written(text: str, path: Path | str | None) -> str:
+    if path is not None:
+        write_text(path, text)
+    return text

@@ -1,0 +1,124 @@
+"""The repair loop: learnt on some rows, judged on others, never better inside the noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calipers
+from calipers.auditing.remedies import best_temperature, sharpened
+from calipers.auditing.repairing import Change
+from calipers.datasets import MixtureWorld
+from calipers.exceptions import InputError
+from calipers.results import Estimate
+
+
+def heteroscedastic(n: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    hot = rng.random(n) < 0.3
+    y = np.where(hot, 2.5, 1.0) * rng.normal(size=n)
+    q = np.quantile(np.abs(y), 0.9)
+    return {"y_true": y, "intervals": np.tile([-q, q], (n, 1)), "groups": np.where(hot, "hot", "cool")}
+
+
+def test_a_bad_group_gets_its_own_threshold_and_the_fault_is_gone(seed: int) -> None:
+    audit = calipers.audit(**heteroscedastic(4000, seed), random_state=seed)
+    assert "CAL201" in {finding.code for finding in audit.faults}
+    repaired = audit.repair()
+    assert "CAL201" in repaired.gone
+    changes = {change.measure: change for change in repaired.changes}
+    assert changes["coverage of group hot"].verdict == "better"
+    assert abs(float(changes["coverage of group hot"].after) - 0.9) < 0.05
+
+
+def test_before_and_after_are_measured_on_the_same_untouched_rows(seed: int) -> None:
+    audit = calipers.audit(**heteroscedastic(2000, seed), random_state=seed)
+    repaired = audit.repair(held_out=0.25)
+    assert repaired.before.material.n == repaired.after.material.n == 500
+    assert repaired.before.material.y.tolist() == repaired.after.material.y.tolist()
+    # Untouched rows keep their outcome and their group; only the prediction changes.
+    assert repaired.after.material.groups.tolist() == repaired.before.material.groups.tolist()
+    assert repaired.after.material.n_calibration == 1500
+
+
+def test_over_confident_probabilities_are_recalibrated(seed: int) -> None:
+    world = MixtureWorld()
+    rows = world.sample(4000, seed)
+    P = world.distorted(rows.X, temperature=0.5)
+    repaired = calipers.audit(rows.y, probabilities=P, random_state=seed).repair()
+    assert "CAL501" in repaired.gone
+    changes = {change.measure: change.verdict for change in repaired.changes}
+    assert changes == {"Brier score": "better", "log loss": "better"}
+
+
+def test_nothing_to_repair_changes_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=1000)
+    audit = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (1000, 1)), random_state=0)
+    repaired = audit.repair()
+    if not audit.faults:
+        assert repaired.steps == ()
+        assert repaired.after is repaired.before
+        assert "Nothing was changed" in str(repaired)
+
+
+def test_sets_without_scores_cannot_be_conformalised_again() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1000)
+    sets = np.zeros((1000, 3), dtype=bool)
+    sets[np.arange(1000), np.where(rng.random(1000) < 0.7, y, (y + 1) % 3)] = True
+    audit = calipers.audit(y, sets=sets, random_state=0)
+    assert "CAL101" in {finding.code for finding in audit.faults}
+    assert audit.repair().steps == ()
+
+
+def test_temperature_is_found_back() -> None:
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(4), size=20_000)
+    y = (rng.random((20_000, 1)) > P.cumsum(axis=1)).sum(axis=1)
+    assert best_temperature(sharpened(P, 0.5), y) == pytest.approx(2.0, rel=0.05)
+
+
+def test_sharpened_probabilities_by_hand() -> None:
+    # 0.8^2 / (0.8^2 + 0.2^2) = 0.64 / 0.68
+    assert sharpened(np.array([[0.8, 0.2]]), 0.5)[0, 0] == pytest.approx(0.64 / 0.68)
+
+
+def change(low: float, high: float, before: float, after: float, target: float | None = 0.9) -> Change:
+    estimates = [Estimate(name="coverage", value=value) for value in (before, after)]
+    difference = Estimate(name="change", value=after - before, low=low, high=high)
+    return Change(
+        measure="coverage", target=target, before=estimates[0], after=estimates[1], difference=difference
+    )
+
+
+VERDICTS = {
+    "inside the noise": (change(-0.01, 0.03, 0.85, 0.86), "no change beyond noise"),
+    "towards the target": (change(0.01, 0.07, 0.85, 0.89), "better"),
+    "past it and further off": (change(0.05, 0.11, 0.88, 0.96), "worse"),
+    "smaller is better": (change(-0.5, -0.1, 2.0, 1.7, target=None), "better"),
+    "a size is neither": (replace(change(0.1, 0.5, 2.0, 2.3, target=None), is_size=True), "larger"),
+    "larger is worse": (change(0.1, 0.5, 2.0, 2.3, target=None), "worse"),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_a_change_is_better_only_beyond_the_noise_and_towards_its_target(case: str) -> None:
+    found, expected = VERDICTS[case]
+    assert found.verdict == expected
+
+
+def test_the_report_of_a_repair_shows_before_and_after() -> None:
+    repaired = calipers.audit(**heteroscedastic(2000, 0), random_state=0).repair()
+    page, text = repaired.to_html(), repaired.to_markdown()
+    assert 'id="panel-repair"' in page
+    assert "coverage of group hot" in page
+    assert "| measure | before | after | difference | |" in text
+
+
+def test_too_few_rows_are_refused() -> None:
+    audit = calipers.audit(np.zeros(100), intervals=np.tile([-1.0, 1.0], (100, 1)))
+    with pytest.raises(InputError, match="at least 200 rows, got 100"):
+        audit.repair()
