@@ -39,10 +39,10 @@ class Audit:
     --------
     >>> import numpy as np
     >>> import calipers
-    >>> y = np.random.default_rng(1).normal(size=1000)
+    >>> y = np.random.default_rng(2).normal(size=1000)
     >>> found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (1000, 1)), random_state=0)
     >>> found.severity, round(float(found.estimates["coverage"]), 3)
-    ('none', 0.901)
+    ('none', 0.895)
     """
 
     material: Material
