@@ -82,8 +82,8 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    V. Vovk, I. Nouretdinov, V. Fedorova, I. Petej, A. Gammerman. Criteria of efficiency for set-valued
-    classification. Annals of Mathematics and Artificial Intelligence 81, 2017. Section 7.
+    V. Vovk, I. Nouretdinov, V. Fedorova, I. Petej, A. Gammerman. Criteria of efficiency for conformal
+    prediction. On-line Compression Modelling Project, working paper 11, 2017. Section 7.
 
     Examples
     --------

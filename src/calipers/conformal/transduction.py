@@ -224,8 +224,8 @@ def transductive_p_values(
 
     References
     ----------
-    V. Vovk, I. Nouretdinov, V. Fedorova, I. Petej, A. Gammerman. Criteria of efficiency for set-valued
-    classification. Annals of Mathematics and Artificial Intelligence 81, 2017. Section 7.
+    V. Vovk, I. Nouretdinov, V. Fedorova, I. Petej, A. Gammerman. Criteria of efficiency for conformal
+    prediction. On-line Compression Modelling Project, working paper 11, 2017. Section 7.
 
     Examples
     --------

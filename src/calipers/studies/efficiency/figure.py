@@ -13,6 +13,7 @@ PANELS = {"U": "average unconfidence (U)", "OF": "average observed fuzziness (OF
 # One colour per measure, distinguishable without red and green; one line style per metric.
 COLOURS = {"ratio": "#0072b2", "probability": "#d55e00", "predictability": "#444444"}
 STYLES = {"tangent": "-", "euclidean": "--"}
+METRIC_NAMES = {"tangent": "tangent distance", "euclidean": "Euclidean distance"}
 
 
 def draw_figure(readings: list[Reading], path: Path) -> Path:
@@ -23,8 +24,9 @@ def draw_figure(readings: list[Reading], path: Path) -> Path:
     for ax, (criterion, label) in zip(axes, PANELS.items(), strict=True):
         draw_panel(ax, readings, criterion)
         ax.set_ylabel(label)
-    axes[0].set_title("USPS digits: 3 conformity measures x 2 metrics; smaller is better", loc="left")
+    axes[0].set_title("USPS digits: smaller is better; bands are one standard error", loc="left")
     axes[1].set_xlabel("number of neighbours K")
+    axes[1].set_xticks([1, *range(5, max(r.k for r in readings) + 1, 5)])
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=150)
@@ -37,7 +39,9 @@ def draw_panel(ax: Any, readings: list[Reading], criterion: str) -> None:
         for metric in METRICS:
             curve = curve_of(readings, measure, metric, criterion)
             style = {"color": COLOURS[measure], "linestyle": STYLES[metric]}
-            ax.plot(curve.x, curve.y, label=f"{MEASURES[measure]}, {metric}", linewidth=1.6, **style)
+            ax.plot(
+                curve.x, curve.y, label=f"{MEASURES[measure]}, {METRIC_NAMES[metric]}", linewidth=1.6, **style
+            )
             ax.fill_between(curve.x, curve.low, curve.high, color=COLOURS[measure], alpha=0.12, linewidth=0)
     ax.set_ylim(bottom=0)
     ax.grid(visible=True, color="#e6e6e6", linewidth=0.6)
