@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "demo",
     "audit": "audit",
     "repair": "repair",
+    "forecast": "forecast",
     "study": "study",
 }
 

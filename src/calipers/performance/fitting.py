@@ -163,7 +163,7 @@ def _chunked(indices: Sequence[int], n_jobs: int | None) -> Iterator[Sequence[in
 def run_chunk(estimator: Any, blocks: list[_Block], evaluate: Evaluate, threads: int) -> list[Outcome]:
     """Fit and evaluate some blocks, in a worker; an exception becomes part of the outcome."""
     copies = SeededCopies(estimator)
-    with _thread_limit(threads):
+    with thread_limit(threads):
         return [_run_block(copies, block, evaluate) for block in blocks]
 
 
@@ -234,7 +234,7 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _thread_limit(threads: int) -> AbstractContextManager[Any]:
+def thread_limit(threads: int) -> AbstractContextManager[Any]:
     """The same number of threads per fit in every process: sums are then added in the same order."""
     context: AbstractContextManager[Any] = _controller().limit(limits=threads)
     return context

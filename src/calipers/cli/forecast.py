@@ -1,0 +1,190 @@
+"""``calipers forecast``: what this model, or this algorithm retrained, will lose on the next case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from calipers.performance import LossForecast
+
+_SPLIT = "module:name"
+
+
+def command(
+    data: Annotated[Path, typer.Option("--data", help="File of rows: csv, parquet, arrow, json-lines, npz.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="module:name of an estimator, its class, or a function that makes one."),
+    ] = None,
+    target: Annotated[str, typer.Option("--target", help="Column to predict.")] = "y_true",
+    loss: Annotated[
+        str, typer.Option("--loss", help="squared, absolute, log, zero_one, hinge, ... or a scorer's name.")
+    ] = "squared",
+    losses: Annotated[
+        str | None,
+        typer.Option("--losses", help="Column of losses observed already; then no model is needed."),
+    ] = None,
+    alpha: Annotated[float, typer.Option("--alpha", help="Allowed miscoverage; 0.1 asks for 90 %.")] = 0.1,
+    algorithm: Annotated[
+        bool, typer.Option("--algorithm", help="Forecast the algorithm trained anew, not one model.")
+    ] = False,
+    points: Annotated[
+        int | None, typer.Option("--points", help="Training subsets, each with a case of its own.")
+    ] = None,
+    train_size: Annotated[
+        int | None, typer.Option("--train-size", help="Rows per training subset, in place of --points.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", help="Rows per loss: forecast a batch's mean loss.")] = 1,
+    on_failure: Annotated[
+        str, typer.Option("--on-failure", help="raise, or infinite: count a failed fit as infinite loss.")
+    ] = "raise",
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Workers; -1 for all cores.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="Folder of finished fits: an interrupted run resumes.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the interval into this file.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the splits and fits.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not sentences.")] = False,
+) -> int:
+    """Forecast the next loss of a model, or of an algorithm once it is trained anew.
+
+    Every column but the target is a feature. The interval holds the next loss with probability 1 - alpha,
+    exactly so much, under the conditions it prints.
+    """
+    if losses is not None:
+        forecast = _from_losses(data, losses, alpha)
+    else:
+        options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
+        fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
+        more = fits | {"on_failure": on_failure, "progress": True} if algorithm else {}
+        forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
+    if plot is not None:
+        _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
+    print(_json(forecast) if as_json else _sentences(forecast))
+    return 0
+
+
+def _from_losses(data: Path, column: str, alpha: float) -> LossForecast:
+    from calipers.performance import forecast_losses
+
+    table = _table(data)
+    _require(column, table, "--losses")
+    return forecast_losses(table[column], alpha)
+
+
+def _from_model(
+    data: Path, model: str | None, target: str, options: dict[str, Any], *, algorithm: bool
+) -> LossForecast:
+    from calipers.exceptions import InputError
+    from calipers.performance import AlgorithmPerformance, CandidatePerformance
+
+    if model is None:
+        raise InputError(f"--model must name an estimator as {_SPLIT}, or --losses a column of losses.")
+    kind = AlgorithmPerformance if algorithm else CandidatePerformance
+    X, y = _features_and_target(_table(data), target)
+    forecast: LossForecast = kind(load_estimator(model), **options).fit(X, y).forecast_
+    return forecast
+
+
+def _table(data: Path) -> Any:
+    from calipers.inputs.files import read_table
+
+    return read_table(data)
+
+
+def _require(column: str, table: Any, option: str) -> None:
+    from calipers.exceptions import InputError
+
+    names = list(table if isinstance(table, dict) else table.columns)
+    if column not in names:
+        raise InputError(f"{option} must be a column of the file, got {column!r}; it has {', '.join(names)}.")
+
+
+def _features_and_target(table: Any, target: str) -> tuple[Any, Any]:
+    """Features as a matrix when all are numbers, else as a frame for a pipeline; the target as an array."""
+    _require(target, table, "--target")
+    if isinstance(table, dict):
+        _require("X", table, "the features of an npz file")
+        return table["X"], table[target]
+    features = table.drop(target)
+    numeric = all(dtype.is_numeric() for dtype in features.dtypes)
+    return features.to_numpy() if numeric else features, table[target].to_numpy()
+
+
+def load_estimator(place: str) -> Any:
+    """The estimator at ``module:name``: itself, an instance of the class, or what the function makes.
+
+    Modules in the current folder are found, as with ``python -m``.
+
+    Examples
+    --------
+    >>> from calipers.cli.forecast import load_estimator
+    >>> load_estimator("sklearn.linear_model:Ridge")
+    Ridge()
+    """
+    import importlib
+    import sys
+
+    from calipers.exceptions import InputError
+
+    module, separator, name = place.partition(":")
+    if not separator or not module or not name:
+        raise InputError(f"--model must have the form {_SPLIT}, got {place!r}.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"--model names the module {module!r}, which cannot be imported: {error}.") from None
+    except AttributeError:
+        raise InputError(f"--model names {name!r}, which is not in the module {module!r}.") from None
+    finally:
+        sys.path.pop(0)
+    made = found if hasattr(found, "fit") and not isinstance(found, type) else found()
+    if not hasattr(made, "fit"):
+        raise InputError(
+            f"--model must give an object with a method fit, {place!r} gave {type(made).__name__}."
+        )
+    return made
+
+
+def _sentences(forecast: LossForecast) -> str:
+    low, high = forecast.interval()
+    return (
+        f"interval {low:.6g} to {high:.6g}\n"
+        f"upper bound {forecast.upper_bound():.6g}\n"
+        f"median loss {forecast.to_estimate().value:.6g}\n"
+        f"{forecast.guarantee_[0].upper()}{forecast.guarantee_[1:]}"
+    )
+
+
+def _json(forecast: LossForecast) -> str:
+    import json
+
+    from calipers.results.serialization import encode
+
+    promise = forecast.guarantee()
+    low, high = forecast.interval()
+    document = {
+        "interval": [low, high],
+        "upper_bound": forecast.upper_bound(),
+        "lower_bound": forecast.lower_bound(),
+        "alpha": promise.alpha,
+        "n": promise.n,
+        "train_size": promise.train_size,
+        "coverage": float(promise.coverage),
+        "losses_needed": promise.needed,
+        "rows_needed": promise.rows_needed,
+        "guarantee": str(promise),
+        "losses": forecast.losses_.tolist(),
+    }
+    return json.dumps(encode(document), indent=2, allow_nan=False)
+
+
+def _draw(forecast: LossForecast, name: str, loss: str, path: Path) -> None:
+    from calipers.plots import plot_forecast_bars
+
+    ax = plot_forecast_bars({name: forecast.to_estimate(name)}, loss_name=loss)
+    ax.figure.savefig(path, dpi=120)
