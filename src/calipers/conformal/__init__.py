@@ -15,6 +15,7 @@ from calipers.conformal.regressor import ConformalRegressor
 from calipers.conformal.scores import aps, lac, margin, raps, saps, top_k
 from calipers.conformal.tangent import tangent_distances
 from calipers.conformal.transduction import transductive_p_values
+from calipers.conformal.tuning import TunedPredictor, tune_predictor
 from calipers.conformal.weighted import LikelihoodRatio
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ConformalRegressor",
     "LikelihoodRatio",
     "TransductiveKNNClassifier",
+    "TunedPredictor",
     "aps",
     "conformal_interval",
     "conformal_p_values",
@@ -39,4 +41,5 @@ __all__ = [
     "tangent_distances",
     "top_k",
     "transductive_p_values",
+    "tune_predictor",
 ]

@@ -165,11 +165,7 @@ class DifficultyBins(BaseEstimator):
         check_count(self.n_bins, name="n_bins")
         row_count(X)
         draws, order = spawn(self.random_state, 2)
-        options = TransformOptions(self.scale, self.relative, self.categorical, self.image_shape)
-        n_transforms = check_count(self.n_transforms, name="n_transforms")
-        self.transforms_ = draw_transforms(self.transform, X, n_transforms, options, draws)
-        self.predict_ = as_predict(predict)
-        self.unit_ = self._fixed_unit(X)
+        self._draw(X, predict, draws)
         values = self.ease(X)
         self.binning_rows_ = self._binning_rows(values.size, order)
         self.guarantee_ = "marginal" if self.split is None else "group-conditional"
@@ -218,6 +214,13 @@ class DifficultyBins(BaseEstimator):
         """The bin of ease values already at hand."""
         values = as_numpy(check_vector(ease, name="ease"))
         return np.asarray(np.searchsorted(self.edges_, values, side="left"), dtype=np.int64)
+
+    def _draw(self, X: Any, predict: Any, rng: np.random.Generator) -> None:
+        options = TransformOptions(self.scale, self.relative, self.categorical, self.image_shape)
+        n_transforms = check_count(self.n_transforms, name="n_transforms")
+        self.transforms_ = draw_transforms(self.transform, X, n_transforms, options, rng)
+        self.predict_ = as_predict(predict)
+        self.unit_ = self._fixed_unit(X)
 
     def _fixed_unit(self, X: Any) -> float | str:
         """The unit of exp_abs as a number, so that test rows are measured like calibration rows."""

@@ -17,6 +17,13 @@ from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test
 from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
+from calipers.inference.rank_tests import (
+    average_shared_rank,
+    block_ranks,
+    compare_ranks,
+    critical_difference,
+    friedman_test,
+)
 from calipers.inference.violation_law import ViolationLaw
 
 __all__ = [
@@ -33,12 +40,17 @@ __all__ = [
     "PoissonSums",
     "SimulatedLaw",
     "ViolationLaw",
+    "average_shared_rank",
     "bca_bootstrap",
     "bca_interval",
     "benjamini_hochberg",
     "binomial_p_value",
+    "block_ranks",
     "bonferroni",
     "clopper_pearson",
+    "compare_ranks",
+    "critical_difference",
+    "friedman_test",
     "holm",
     "mean_estimate",
     "monte_carlo_p",

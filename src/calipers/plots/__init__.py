@@ -1,5 +1,7 @@
 """Results to axes: one file per question, matplotlib loaded on first use, nothing computed here."""
 
+from calipers.plots.critical_difference import plot_critical_difference
+from calipers.plots.difficulty import plot_along_ease
 from calipers.plots.forecast import (
     plot_coverage_histogram,
     plot_forecast_bars,
@@ -10,7 +12,9 @@ from calipers.plots.forecast import (
 )
 
 __all__ = [
+    "plot_along_ease",
     "plot_coverage_histogram",
+    "plot_critical_difference",
     "plot_forecast_bars",
     "plot_interval_histograms",
     "plot_learning_curves",
