@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.tree import DecisionTreeClassifier
 
 Example = Callable[[np.random.Generator, int], tuple[dict[str, Any], dict[str, Any]]]
 
@@ -56,6 +57,21 @@ def _interval_levels(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], 
     return {"intervals": np.concatenate([-half, half], axis=1)}, {"alphas": [0.05, 0.1, 0.3]}
 
 
+class ContentFolds:
+    """Folds by what a row holds, so that equal rows share a fold in every order."""
+
+    def split(self, X, y, groups=None):
+        part = np.floor(1e4 * np.asarray(X)[:, 0]).astype(int) % 4
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(4)]
+
+
+def _conditional(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    X = rng.uniform(size=(n, 2))
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    data = {"X": X, "covered": rng.random(n) < 0.8 + 0.2 * X[:, 0]}
+    return data, {"alpha": 0.1, "classifier": tree, "cv": ContentFolds()}
+
+
 EXAMPLES: dict[str, Example] = {
     "efficiency": _p_values,
     "efficiency_by_label": _p_values,
@@ -80,4 +96,6 @@ EXAMPLES: dict[str, Example] = {
     "excess": _pick("ranks", "size"),
     "difficulty_concordance": _pick("ranks", "size", group_size=10, n_draws=200, n_permutations=19),
     "width_against_error": _width_against_error,
+    "ert": _conditional,
+    "ert_table": _conditional,
 }

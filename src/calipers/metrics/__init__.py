@@ -13,6 +13,7 @@ from calipers.metrics.adaptivity import (
     true_rank,
     width_against_error,
 )
+from calipers.metrics.conditional import ert, ert_table
 from calipers.metrics.criteria import (
     efficiency,
     efficiency_by_label,
@@ -50,6 +51,8 @@ __all__ = [
     "efficiency_by_label",
     "efficiency_curve",
     "efficiency_difference",
+    "ert",
+    "ert_table",
     "escv",
     "excess",
     "expected_calibration_error",

@@ -22,6 +22,7 @@ _MODULES = (
     "p_value_laws",
     "criteria",
     "interval_size",
+    "conditional.excess_risk",
 )
 
 
