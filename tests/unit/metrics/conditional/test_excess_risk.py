@@ -90,7 +90,7 @@ def test_frames_with_categories_text_booleans_and_missing_values_work_by_default
 
 def test_a_pipeline_gets_the_rows_of_the_frame_it_was_given():
     X, z = world()
-    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=list("xyz" * 133) + ["q"])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=[*("xyz" * 133), "q"])
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     assert ert(frame, z, alpha=0.1, classifier=pipeline, random_state=0).value == pytest.approx(
         ert(X, z, alpha=0.1, classifier=pipeline, random_state=0).value
