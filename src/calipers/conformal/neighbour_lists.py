@@ -149,8 +149,8 @@ class NearestObjects:
     indices: np.ndarray
 
 
-def nearest_objects(blocks: Blocks, n: int, k: int, priority: np.ndarray, *, inside: bool) -> NearestObjects:
-    """The k nearest of n training objects, for training rows (``inside``) or for new ones."""
+def nearest_objects(blocks: Blocks, k: int, priority: np.ndarray, *, inside: bool) -> NearestObjects:
+    """The k nearest training objects, for training rows (``inside``) or for new ones."""
     distances, indices = [], []
     for rows, block in blocks:
         found, chosen = _nearest_in_block(without_self(block, rows) if inside else block, k, priority)

@@ -131,6 +131,7 @@ class RatioMeasure:
         enters = (distances < lists.same[-1]) | (distances < lists.different[-1])
         objects, rows = np.nonzero(enters)
         joining = distances[objects, rows].astype(np.float64, copy=False)
+        n_far, n_near = lists.n_different[rows], lists.n_same[rows]
         new = self._ratios(postulated_lists(distances, self.codes, self.n_classes, self.k))
         sums = zip(
             running_sums(lists.different, lists.n_different),
@@ -142,14 +143,10 @@ class RatioMeasure:
         )
         for k, (far, near, joined_far, joined_near, scores) in enumerate(sums, start=1):
             if k in wanted:
-                n_far, n_near = lists.n_different[rows], lists.n_same[rows]
-                at = np.minimum
-                as_own = mean_ratio(far[rows], at(n_far, k), joined_near, at(n_near + 1, k))
-                as_other = mean_ratio(joined_far, at(n_far + 1, k), near[rows], at(n_near, k))
-                yield Step(scores, objects, rows, self._by_label(rows, as_own, as_other))
-
-    def _by_label(self, rows: np.ndarray, as_own: np.ndarray, as_other: np.ndarray) -> np.ndarray:
-        return by_label(self.codes[rows], self.n_classes, as_own, as_other)
+                own = (far[rows], np.minimum(n_far, k), joined_near, np.minimum(n_near + 1, k))
+                other = (joined_far, np.minimum(n_far + 1, k), near[rows], np.minimum(n_near, k))
+                table = by_label(self.codes[rows], self.n_classes, mean_ratio(*own), mean_ratio(*other))
+                yield Step(scores, objects, rows, table)
 
 
 def by_label(own: np.ndarray, n_classes: int, as_own: np.ndarray, as_other: np.ndarray) -> np.ndarray:
@@ -212,7 +209,7 @@ class PredictabilityMeasure:
 
     def __init__(self, blocks: Blocks, codes: np.ndarray, n_classes: int, k: int, draws: Draws) -> None:
         self.codes, self.n_classes, self.k, self.draws = codes, n_classes, k, draws
-        self.nearest = nearest_objects(blocks, len(codes), k, draws.priority, inside=True)
+        self.nearest = nearest_objects(blocks, k, draws.priority, inside=True)
 
     def training_scores(self) -> Iterator[np.ndarray]:
         """Scores of the training bag for K = 1, 2, ..."""
@@ -233,7 +230,7 @@ class PredictabilityMeasure:
         joining = distances[objects, rows].astype(np.float64, copy=False)
         ranks = self._ranks(rows, joining, draws.priority[objects])
         whole = [(slice(0, len(distances)), distances)]
-        theirs = nearest_objects(whole, len(self.codes), self.k, self.draws.priority, inside=False)
+        theirs = nearest_objects(whole, self.k, self.draws.priority, inside=False)
         before = np.zeros((len(self.codes), self.n_classes), dtype=np.int32)
         steps = zip(self._counts(self.nearest), self._counts(theirs), strict=True)
         for k, (counts, votes) in enumerate(steps, start=1):

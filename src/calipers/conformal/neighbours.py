@@ -231,6 +231,45 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
         sets = np.concatenate(kept)
         return sets[:, :, 0] if single else sets
 
+    def predict_labels(self, X: Any, alpha: Any = 0.1) -> list[list[Any]]:
+        """`predict_set` at one level as a list of labels per object.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or (m, n) of precomputed distances
+            New objects.
+        alpha : float, Fraction or Decimal
+            Allowed miscoverage, one level.
+
+        Returns
+        -------
+        list of lists of labels
+            In the order of ``classes_``.
+        """
+        if not check_alphas(alpha)[1]:
+            raise InputError("predict_labels takes one alpha; call it once per level, or use predict_set.")
+        return [self.classes_[kept].tolist() for kept in self.predict_set(X, alpha)]
+
+    def predict_confidence(self, X: Any) -> np.ndarray:
+        """Confidence (1 minus the second largest p-value) and credibility (the largest) of every object.
+
+        High confidence means that all labels but one can be excluded; low credibility means that the
+        object is unlike the training objects whatever its label.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or (m, n) of precomputed distances
+            New objects.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            Confidence is 1 when there is only one label.
+        """
+        ordered = np.sort(self.predict_p(X), axis=1)
+        second = ordered[:, -2] if ordered.shape[1] > 1 else np.zeros(len(ordered))
+        return np.column_stack([1 - second, ordered[:, -1]])
+
     def _ranks(self, X: Any) -> Iterator[tuple[RankCounts, np.ndarray]]:
         """Counts and tau (m, 1) of every batch of new objects."""
         check_is_fitted(self)

@@ -17,6 +17,7 @@ factorisation whose every step works on the block at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -206,44 +207,37 @@ def _squared_block(a: TangentImages, b: TangentImages, sides: str) -> np.ndarray
 
 
 def _explained(M: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """What the second plane explains of the rest: r' (I - M'M)⁻¹ r with r = v - M'u, for every pair."""
+    """What the second plane explains of the rest: r' (I - M'M)⁻¹ r with r = v - M'u, for every pair.
+
+    With I - M'M = L L' it is the squared length of L⁻¹ r: a Cholesky factorisation column by column, the
+    entry of ``L⁻¹ r`` found along with the column.
+    """
     k = len(DIRECTIONS)
-    lower: dict[tuple[int, int], np.ndarray] = {}
+    columns = [[M[s, :, p] for s in range(k)] for p in range(k)]
+    lower: list[list[np.ndarray]] = [[] for _ in range(k)]  # row q of L, up to the column reached
     solved: list[np.ndarray] = []
     explained = np.zeros(u.shape[1:])
     for p in range(k):
-        r = v[p] - sum_of_products([M[s, :, p] for s in range(k)], u)
-        r -= sum_of_products([lower[p, s] for s in range(p)], solved)
-        pivot = 1.0 - _gram(M, p, p) - sum_of_products(*[[lower[p, s] for s in range(p)]] * 2)
+        pivot = 1.0 - _sum_of_products(columns[p], columns[p]) - _sum_of_products(lower[p], lower[p])
         # A zero pivot: the direction lies in the span of the earlier ones and explains nothing more.
         scale = np.where(pivot > _PARALLEL, 1.0 / np.sqrt(np.maximum(pivot, _PARALLEL)), 0.0)
-        r *= scale
-        solved.append(r)
-        explained += r * r
+        entry = v[p] - _sum_of_products(columns[p], u) - _sum_of_products(lower[p], solved)
+        entry *= scale
+        explained += entry * entry
+        solved.append(entry)
         for q in range(p + 1, k):
-            entry = -_gram(M, p, q)
-            entry -= sum_of_products([lower[q, s] for s in range(p)], [lower[p, s] for s in range(p)])
-            entry *= scale
-            lower[q, p] = entry
+            below = _sum_of_products(columns[p], columns[q]) + _sum_of_products(lower[q], lower[p])
+            lower[q].append(-scale * below)
     return explained
 
 
-def _gram(M: np.ndarray, p: int, q: int) -> np.ndarray:
-    """Entry (p, q) of M'M for every pair of the block."""
-    k = len(DIRECTIONS)
-    return np.asarray(sum_of_products([M[s, :, p] for s in range(k)], [M[s, :, q] for s in range(k)]))
-
-
-def sum_of_products(left: Any, right: Any) -> Any:
+def _sum_of_products(left: Iterable[np.ndarray], right: Iterable[np.ndarray]) -> Any:
     """Sum of elementwise products; 0 when there are none."""
-    total: Any = 0.0
-    for a, b in zip(left, right, strict=False):
+    total: Any = None
+    for a, b in zip(left, right, strict=True):
         product = a * b
-        if isinstance(total, float):
-            total = product
-        else:
-            total += product
-    return total
+        total = product if total is None else np.add(total, product, out=total)
+    return 0.0 if total is None else total
 
 
 def tangent_distances(
@@ -316,7 +310,7 @@ def tangent_distances(
     return result
 
 
-def upper_blocks(images: TangentImages, size: int = 256) -> Any:
+def upper_blocks(images: TangentImages, size: int = 256) -> Iterator[tuple[slice, np.ndarray]]:
     """Row blocks of the symmetric two-sided matrix from the diagonal on: (rows, distances)."""
     for start in range(0, len(images), size):
         rows = slice(start, min(start + size, len(images)))

@@ -238,7 +238,8 @@ def transductive_p_values(
     >>> transductive_p_values(inside, y, new).round(3).tolist()
     [[1.0, 0.167]]
     """
-    labels, codes = check_groups(y, _length(y), name="y")
+    given = as_numpy(y, name="y")
+    labels, codes = check_groups(given, len(given), name="y")
     inside = check_distances(train_distances, (len(codes), len(codes)), name="train_distances")
     new = check_distances(test_distances, (None, len(codes)), name="test_distances")
     several = isinstance(n_neighbors, Iterable)
@@ -302,7 +303,3 @@ def check_distances(values: Any, shape: tuple[int | None, int], *, name: str) ->
             f"column {column}. Distances must not be negative."
         )
     return array
-
-
-def _length(values: Any) -> int:
-    return len(as_numpy(values, name="y"))

@@ -1,6 +1,7 @@
 """The estimator: the definition, scikit-learn's contract, exact sets, metrics by name."""
 
 import pickle
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from calipers.conformal import TransductiveKNNClassifier, tangent_distances, transductive_p_values
+from calipers.conformal import (
+    TransductiveKNNClassifier,
+    tangent_distances,
+    transduction,
+    transductive_p_values,
+)
 from calipers.exceptions import InputError
 from tests.unit.conformal import brute_force_neighbours as brute
 
@@ -124,6 +130,32 @@ def test_several_levels_add_a_last_axis(seed):
     assert sets.dtype == bool
     for place, alpha in enumerate([0.05, 0.2, 0.5]):
         np.testing.assert_array_equal(sets[:, :, place], model.predict_set(Z, alpha))
+
+
+def test_labels_and_confidence_are_read_from_the_p_values(seed):
+    X, y, Z, _ = blobs(seed)
+    model = TransductiveKNNClassifier(n_neighbors=3).fit(X, y)
+    sets, p = model.predict_set(Z, 0.2), np.sort(model.predict_p(Z), axis=1)
+    assert model.predict_labels(Z, 0.2) == [model.classes_[row].tolist() for row in sets]
+    np.testing.assert_array_equal(model.predict_confidence(Z), np.column_stack([1 - p[:, 1], p[:, 2]]))
+    one_label = TransductiveKNNClassifier().fit(X, ["ant"] * len(X))
+    np.testing.assert_array_equal(one_label.predict_confidence(Z[:2]), [[1.0, 1.0], [1.0, 1.0]])
+    with pytest.raises(InputError, match="predict_labels takes one alpha"):
+        model.predict_labels(Z, [0.1, 0.2])
+
+
+def test_memory_stays_far_below_the_distance_matrix(monkeypatch):
+    n = 1500
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 3)), rng.integers(0, 3, n)
+    monkeypatch.setattr(transduction, "_BATCH_CELLS", 2**17)
+    tracemalloc.start()
+    try:
+        TransductiveKNNClassifier(n_neighbors=3).fit(X, y).predict_p(X[:100])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n * 8 / 4
 
 
 def test_smoothed_sets_follow_the_smoothed_p_values(seed):
