@@ -34,8 +34,12 @@ from calipers.metrics.reliability.range_law import (
     range_survival,
 )
 from calipers.metrics.reliability.recalibration_line import calibration_slope
+from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
+from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
 
 __all__ = [
+    "BinaryRows",
+    "SupInterval",
     "absolute_supremum_quantile",
     "asymptotic_band",
     "asymptotic_upper_bound",
@@ -43,6 +47,7 @@ __all__ = [
     "calibration_error",
     "calibration_slope",
     "calibration_tests",
+    "check_binary_rows",
     "cumulative_difference_curve",
     "expected_calibration_error",
     "finite_scores_rademacher",
@@ -55,6 +60,7 @@ __all__ = [
     "range_survival",
     "reliability_curve",
     "smooth_calibration_error",
+    "sup_interval",
     "uniform_band",
     "uniform_convergence_width",
     "upper_bound",

@@ -16,7 +16,7 @@ from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.summary import row_moments
-from calipers.metrics.reliability.sup_interval import SupInterval
+from calipers.metrics.reliability.worst_interval import SupInterval
 from calipers.results import Estimate, EstimateTable
 
 _NO_LAW = "an isotonic fit has no normal law, so there is no standard error or interval"

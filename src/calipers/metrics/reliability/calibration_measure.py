@@ -26,7 +26,7 @@ from calipers.metrics.reliability.summary import (
     null_fields,
     row_moments,
 )
-from calipers.metrics.reliability.sup_interval import sup_interval
+from calipers.metrics.reliability.worst_interval import sup_interval
 from calipers.results import Estimate
 
 MULTICLASS = ("top_label", "classwise", "max")

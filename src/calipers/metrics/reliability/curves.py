@@ -15,7 +15,7 @@ from calipers.metrics.reliability.levels import ScoreLevels, score_levels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import absolute_supremum_quantile
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.sup_interval import sup_interval
+from calipers.metrics.reliability.worst_interval import sup_interval
 from calipers.results import Curve
 
 _MAX_POINTS = 1000

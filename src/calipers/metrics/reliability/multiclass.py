@@ -20,7 +20,7 @@ from calipers.metrics.reliability.summary import (
     in_words,
     row_moments,
 )
-from calipers.metrics.reliability.sup_interval import SupInterval, sup_interval
+from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
 from calipers.results import Estimate
 
 # Fewest draws worth making before the asymptotic law is preferred.

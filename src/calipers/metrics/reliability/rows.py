@@ -64,15 +64,15 @@ class BinaryRows:
         """Whether the rows are numpy arrays."""
         return isinstance(self.scores, np.ndarray)
 
-    def blocks(self) -> Iterator[tuple[Array, Array, Array | None]]:
+    def blocks(self, size: int = BLOCK) -> Iterator[tuple[Array, Array, Array | None]]:
         """float64 scores (at most 1), float64 outcomes and weights; one block off the host."""
         xp = namespace(self.scores)
-        step = BLOCK if self.on_host else max(1, self.n)
+        step = size if self.on_host else max(1, self.n)
         for start in range(0, self.n, step):
             rows = slice(start, start + step)
             f = xp.astype(self.scores[rows], xp.float64)
             # A float32 softmax may exceed 1 by a rounding unit, which the checks let pass.
-            f = xp.where(f > 1, xp.asarray(1.0, dtype=xp.float64, device=f.device), f)
+            f = xp.minimum(f, xp.ones_like(f[:1]))
             y = xp.astype(self.outcomes[rows], xp.float64)
             yield f, y, None if self.weights is None else self.weights[rows]
 

@@ -19,9 +19,11 @@ from calipers.metrics.reliability.calibration_test import (
 from calipers.metrics.reliability.levels import has_more_levels_than, score_levels
 from calipers.metrics.reliability.range_law import range_survival
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.sup_interval import SupInterval
+from calipers.metrics.reliability.worst_interval import SupInterval
 from calipers.results.formatting import format_number, format_percent
 
+# Rows per block of the sums: what a core keeps close while several arrays are made of them.
+_CACHED = 1 << 15
 SOFT_REASON = "soft labels have no Bernoulli law, so calibration cannot be tested"
 WEIGHTS_REASON = "with unequal weights the upper bound is asymptotic, not guaranteed"
 
@@ -64,7 +66,7 @@ class RowMoments:
 
 def row_moments(rows: BinaryRows, found: SupInterval) -> RowMoments:
     """One pass over the rows, in blocks."""
-    sums = np.sum([_block_sums(f, y, w, found) for f, y, w in rows.blocks()], axis=0)
+    sums = np.sum([_block_sums(f, y, w, found) for f, y, w in rows.blocks(_CACHED)], axis=0)
     total, squared, second, variance, inside, stated, happened, inside_square, impossible = sums.tolist()
     return RowMoments(
         total=total,
@@ -80,20 +82,30 @@ def row_moments(rows: BinaryRows, found: SupInterval) -> RowMoments:
 
 
 def _block_sums(f: Array, y: Array, w: Array | None, found: SupInterval) -> list[float]:
+    # Sums of products rather than dot products, which would wake the threads of BLAS for every block.
     xp = namespace(f)
-    ones = xp.ones_like(f) if w is None else w
-    square = (y - f) ** 2
     # NaN ends (no interval) compare false: nothing is inside.
-    inside = xp.astype((f > found.low) & (f <= found.high), xp.float64) * ones
-    impossible = ((f == 0) & (y > 0)) | ((f == 1) & (y < 1))
-    squared = ones * ones
+    is_inside = (f > found.low) & (f <= found.high)
+    is_impossible = ((f == 0) & (y > 0)) | ((f == 1) & (y < 1))
+    residual = y - f
+    inside = xp.astype(is_inside, xp.float64)
+    weighted = residual
+    n = size = float(f.shape[0])
+    if w is not None:
+        n, size = float(xp.sum(w)), float(xp.sum(w * w))
+        is_impossible, inside, weighted = is_impossible & (w > 0), inside * w, residual * w
+    spread = f * (1 - f) if w is None else w * w * f * (1 - f)
     return [
-        float(xp.sum(part))
-        for part in (
-            ones, squared, ones * square, squared * f * (1 - f), inside, inside * f, inside * y,
-            inside * ones * square, xp.astype(impossible & (ones > 0), xp.float64),
-        )
-    ]  # fmt: skip
+        n,
+        size,
+        float(xp.sum(weighted * residual)),
+        float(xp.sum(spread)),
+        float(xp.sum(inside)),
+        float(xp.sum(inside * f)),
+        float(xp.sum(inside * y)),
+        float(xp.sum(inside * residual * weighted)),
+        float(xp.sum(xp.astype(is_impossible, xp.int64))),
+    ]
 
 
 def in_words(found: SupInterval, moments: RowMoments, highest: float) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from calipers.metrics.reliability import host_walk
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.sup_interval import sup_interval
+from calipers.metrics.reliability.worst_interval import sup_interval
 
 N = 3 * (1 << 15) + 777
 

@@ -46,6 +46,13 @@ def sup_interval(rows: BinaryRows) -> SupInterval:
     """c_emp, its interval and its sign; ties are pooled, -0.0 equals 0.0, any array library.
 
     Where several intervals attain the maximum, a narrow one is reported: zero steps at its ends are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics.reliability import BinaryRows, sup_interval
+    >>> sup_interval(BinaryRows(np.array([0.2, 0.5, 0.5]), np.array([False, True, True])))
+    SupInterval(value=0.3333333333333333, low=0.2, high=0.5, sign=1)
     """
     total = rows.total
     tie = TIE * total
