@@ -1,4 +1,4 @@
-"""Calibration error: 10 million scores, spread out, crowded, rounded, sorted; against an argsort and peers."""
+"""Calibration error of 10 million scores: spread, crowded, rounded, sorted; against an argsort and peers."""
 
 from __future__ import annotations
 

@@ -135,14 +135,16 @@ class _Buckets:
     """A non-decreasing map from scores to buckets: equal widths between the smallest and largest score."""
 
     def __init__(self, scores: np.ndarray) -> None:
+        # A short sample is sorted as a whole: one bucket.
+        self.count = _N_BUCKETS if scores.size > _N_BUCKETS else 1
         self.low = float(scores.min())
         width = min(1.0, float(scores.max())) - self.low
         # Subtraction, multiplication and truncation are monotone in floating point too.
-        self.scale = _N_BUCKETS / width if width > 1e-290 else 0.0
+        self.scale = self.count / width if width > 1e-290 else 0.0
 
     def __call__(self, f: np.ndarray) -> np.ndarray:
         index = ((f - self.low) * self.scale).astype(np.int64)
-        return np.minimum(index, _N_BUCKETS - 1, out=index)
+        return np.minimum(index, self.count - 1, out=index)
 
 
 def _extremes_by_buckets(rows: BinaryRows, tie: float) -> Extremes:
@@ -161,13 +163,13 @@ def _extremes_by_buckets(rows: BinaryRows, tie: float) -> Extremes:
 
 def _bucket_moves(rows: BinaryRows, buckets: _Buckets) -> tuple[np.ndarray, np.ndarray]:
     """Sum of upward and of downward steps in every bucket, by one count over doubled bucket numbers."""
-    moves = np.zeros(2 * _N_BUCKETS)
+    moves = np.zeros(2 * buckets.count)
     for f, y, w in rows.blocks():
         step = y - f if w is None else w * (y - f)
         keys = buckets(f)
         keys <<= 1
         keys |= step > 0
-        moves += np.bincount(keys, np.abs(step, out=step), minlength=2 * _N_BUCKETS)
+        moves += np.bincount(keys, np.abs(step, out=step), minlength=2 * buckets.count)
     return moves[1::2], moves[::2]
 
 
