@@ -32,6 +32,7 @@ _ROOMS = (
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
 _NAMES: dict[str, str] = {
     "audit": "auditing",
+    "compare": "auditing",
 }
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from calipers import results as results
     from calipers import studies as studies
     from calipers.auditing import audit as audit
+    from calipers.auditing import compare as compare
 
 __all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold strings
 

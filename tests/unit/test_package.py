@@ -23,6 +23,7 @@ PUBLIC = [
     "audit",
     "auditing",
     "calibration",
+    "compare",
     "conformal",
     "datasets",
     "difficulty",

@@ -1,8 +1,10 @@
 """The six questions: plan, checks with codes, findings, repair and comparison of predictors."""
 
+from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.reading import Picture
+from calipers.auditing.repairing import Repair
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit
 
-__all__ = ["Audit", "Picture", "QuestionPlan", "audit"]
+__all__ = ["Audit", "Comparison", "Picture", "QuestionPlan", "Repair", "audit", "compare"]

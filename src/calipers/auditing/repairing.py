@@ -11,6 +11,7 @@ import numpy as np
 from calipers.auditing.checks.adaptive import ease_of, parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.material import Material
+from calipers.auditing.measures import brier_rows, log_loss_rows
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
@@ -211,9 +212,11 @@ def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -
     changes = []
     if before.levels and after.levels:
         changes += _coverage_changes(before, after, codes)
-    if before.probabilities is not None and codes & PROBABILITY_CODES and after.probabilities is not None:
-        changes.append(_change("Brier score", None, _brier(before), _brier(after), before.weights))
-        changes.append(_change("log loss", None, _log_loss(before), _log_loss(after), before.weights))
+    if codes & PROBABILITY_CODES:
+        for name, loss in (("Brier score", brier_rows), ("log loss", log_loss_rows)):
+            old, new = loss(before), loss(after)
+            if old is not None and new is not None:
+                changes.append(_change(name, None, old, new, before.weights))
     return tuple(changes)
 
 
@@ -278,17 +281,6 @@ def _change(
         difference=paired_difference(new, old, name=f"change of {name}", weights=weights),
         is_size=is_size,
     )
-
-
-def _brier(material: Material) -> np.ndarray:
-    P = material.require("probabilities")
-    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
-
-
-def _log_loss(material: Material) -> np.ndarray:
-    P = material.require("probabilities")
-    # Rounded to what 1e-12 allows: one impossible outcome must not hide all the others.
-    return np.asarray(-np.log(np.maximum(P[np.arange(material.n), material.y], 1e-12)))
 
 
 def _written(text: str, path: Path | str | None) -> str:

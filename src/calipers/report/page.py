@@ -46,7 +46,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
         return _frame(render_html(document))
     pictures = [_picture(picture) for picture in document["pictures"]]
     return str(
-        _template("report.html").render(
+        template("report.html").render(
             document=document,
             title=title_of(document),
             marks=MARKS,
@@ -56,8 +56,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
-            style=_asset("report.css"),
-            script=_asset("report.js"),
+            style=asset("report.css"),
+            script=asset("report.js"),
             data=_script_safe(
                 {"pictures": {p["name"]: p["table"] for p in pictures}, "slider": _slider(document)}
             ),
@@ -78,14 +78,16 @@ def _frame(page: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader
 
-    return Environment(loader=FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def _template(name: str) -> Any:
+def template(name: str) -> Any:
+    """A template of this room by name."""
     return _environment().get_template(name)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a template, style or script of this room."""
     return files("calipers.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
