@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calipers.auditing.measures import MEASURES, Measure, conditional_error
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import compare_ranks, holm, mean_estimate, paired_difference
+from calipers.inference import holm, mean_estimate, paired_difference
 from calipers.report import (
     comparison_document,
     render_comparison,
@@ -21,7 +21,10 @@ from calipers.report import (
     render_json,
     write_text,
 )
-from calipers.results import Estimate, RankComparison
+from calipers.results import Estimate
+
+if TYPE_CHECKING:
+    from calipers.results import RankComparison
 
 LEVEL = 0.05
 FEWEST_DATA_SETS = 3
@@ -78,8 +81,8 @@ class Comparison:
     rankings : dict of RankComparison
         Per measure the Friedman test and its post-hoc comparisons; empty on one data set.
     trade_off : dict
-        Per predictor its mean size, its conditional error (how far coverage falls below the promise where it is
-        worst) and whether no other predictor is better in both.
+        Per predictor its mean size, its conditional error (how far coverage falls below the promise
+        where it is worst) and whether no other predictor is better in both.
     rows : int
         Rows that all predictors share, or data sets.
 
@@ -275,11 +278,14 @@ def _efficient(point: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
         return None
     rivals = [(other["size"], other["conditional_error"]) for other in others]
     return not any(
-        None not in rival and rival[0] <= mine[0] and rival[1] <= mine[1] and rival != mine for rival in rivals
+        None not in rival and rival[0] <= mine[0] and rival[1] <= mine[1] and rival != mine
+        for rival in rivals
     )
 
 
 def _many_sets(audits: dict[str, list[Audit]]) -> Comparison:
+    from calipers.inference import compare_ranks
+
     n_sets = len(next(iter(audits.values())))
     if n_sets < FEWEST_DATA_SETS:
         raise InputError(f"ranks need at least {FEWEST_DATA_SETS} data sets, got {n_sets}.")

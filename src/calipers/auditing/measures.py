@@ -55,7 +55,7 @@ def _error(material: Material) -> np.ndarray | None:
         return (material.probabilities.argmax(axis=1) != material.y).astype(float)
     if material.task == "regression":
         middle = material.levels[0].prediction.mean(axis=1)
-        return np.abs(material.y - middle) if np.isfinite(middle).all() else None
+        return np.asarray(np.abs(material.y - middle)) if np.isfinite(middle).all() else None
     return None
 
 
@@ -68,7 +68,7 @@ def brier_rows(material: Material) -> np.ndarray | None:
 
 
 def log_loss_rows(material: Material) -> np.ndarray | None:
-    """Minus the log-probability of the outcome; at most that of 1e-12, so that one row cannot hide the rest."""
+    """Minus the log-probability of the outcome, at most that of 1e-12: one row must not hide the rest."""
     P = material.probabilities
     if P is None:
         return None

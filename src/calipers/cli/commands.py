@@ -16,7 +16,9 @@ from typer.core import TyperGroup
 COMMANDS = {
     "demo": "demo",
     "audit": "audit",
+    "compare": "compare",
     "repair": "repair",
+    "serve": "serve",
     "forecast": "forecast",
     "study": "study",
 }

@@ -1,14 +1,13 @@
-"""``calipers demo``: a real job on embedded data, to see what a result looks like."""
+"""``calipers demo``: the whole job on embedded data, to see what a result looks like."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from calipers.results import EstimateTable
+from calipers.cli.files import writable_folder
 
 JSON_NAME = "audit.json"
 HTML_NAME = "report.html"
@@ -23,61 +22,37 @@ def command(
     ] = 0.1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random splits.")] = 0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print audit.json on standard output, not the table.")
+        bool, typer.Option("--json", help="Print audit.json on standard output, not the answers.")
     ] = False,
 ) -> int:
-    """Train two small models, measure the coverage they promise, write a report.
+    """Train, conformalise, audit, repair and audit again, on embedded data.
 
-    Each model states its uncertainty twice: as it comes, and after split-conformal calibration. The
-    data sets are embedded in scikit-learn; nothing is downloaded.
+    Handwritten digits, with labels made unpredictable in the heavy images. The audit has to find that planted
+    fault and the real one of the model. Nothing is downloaded; findings do not change the exit code.
     """
     from rich.console import Console
 
-    from calipers.cli.demo_job import measure
-    from calipers.cli.demo_page import render
-    from calipers.results import to_json
+    from calipers.inputs import check_alpha
+    from calipers.report import render_html, render_json, write_text
 
+    check_alpha(alpha)
     folder = writable_folder(out)
     progress = Console(stderr=True)
-    with progress.status("Training two models and measuring their coverage ..."):
-        table = measure(alpha=alpha, seed=seed)
-    document = to_json(table, indent=2)
-    (folder / JSON_NAME).write_text(document + "\n", encoding="utf-8")
-    (folder / HTML_NAME).write_text(render(table, alpha=alpha), encoding="utf-8")
+    with progress.status("Training, conformalising, auditing and repairing ..."):
+        from calipers.cli.demo_job import demonstrate
+
+        done = demonstrate(alpha=alpha, seed=seed)
+    document = done.document()
+    text = render_json(document)
+    write_text(folder / JSON_NAME, text + "\n")
+    write_text(folder / HTML_NAME, render_html(document))
     place = f"The report is {(folder / HTML_NAME).resolve()}"
     if as_json:
-        print(document)
+        print(text)
         progress.print(place, soft_wrap=True, highlight=False)
     else:
-        show(table, alpha=alpha)
-        print(place)
+        from calipers.cli.terminal import print_audit
+
+        print_audit(done.found)
+        print(f"\n{done.repaired}\n{place}")
     return 0
-
-
-def writable_folder(path: Path) -> Path:
-    """The folder, made if it does not exist; an error when a file is in the way."""
-    from calipers.exceptions import InputError
-
-    if path.exists() and not path.is_dir():
-        raise InputError(f"--out must be a folder, got the file {path}. Give another place.")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def show(table: EstimateTable, *, alpha: float) -> None:
-    """Print the estimates as a table for people."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from calipers.cli.demo_page import row_of
-
-    grid = Table(title=f"Coverage, {1 - alpha:.4g} promised", title_justify="left", box=None)
-    grid.padding = (0, 1, 0, 0)
-    grid.add_column("predictor", no_wrap=True)
-    for heading in ("coverage", "interval", "healthy", "p", "promise"):
-        grid.add_column(heading, justify="right" if heading in {"coverage", "p"} else "left", no_wrap=True)
-    for name, estimate in table.items():
-        row = row_of(name, estimate)
-        colour = "red" if row.accused else "green"
-        grid.add_row(name, row.value, row.interval, row.null, row.p, f"[{colour}]{row.verdict}[/]")
-    Console().print(grid)

@@ -105,14 +105,21 @@ def render_comparison_markdown(document: Mapping[str, Any]) -> str:
     '## Calipers comparison of a and b'
     """
     names = document["names"]
-    blocks = [f"## Calipers comparison of {', '.join(names[:-1])} and {names[-1]}", f"**{document['verdict']}**"]
+    blocks = [
+        f"## Calipers comparison of {', '.join(names[:-1])} and {names[-1]}",
+        f"**{document['verdict']}**",
+    ]
     if document["lines"]:
         rows = [_cells(line, names) for line in document["lines"]]
         blocks.append(_table(["measure", *names, "winner"], rows))
     for name, ranking in document["rankings"].items():
         pairs = zip(ranking["names"], ranking["average_ranks"], strict=True)
-        rows = [[m, f"{r:.2f}", str(ranking["shared_ranks"][m])] for m, r in sorted(pairs, key=lambda x: x[1])]
-        title = f"{name}: Friedman p = {format_p_value(ranking['p_value'])} over {ranking['n_blocks']} data sets"
+        rows = [
+            [m, f"{r:.2f}", str(ranking["shared_ranks"][m])] for m, r in sorted(pairs, key=lambda x: x[1])
+        ]
+        title = (
+            f"{name}: Friedman p = {format_p_value(ranking['p_value'])} over {ranking['n_blocks']} data sets"
+        )
         blocks += [title, _table(["method", "average rank", "shared rank"], rows)]
     return "\n\n".join(blocks) + "\n"
 

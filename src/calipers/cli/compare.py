@@ -1,0 +1,76 @@
+"""``calipers compare A B ...``: predictors on the same rows, or methods over many data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calipers.cli.options import (
+    AlphaOption,
+    CalibrationOption,
+    ConfigOption,
+    JsonOption,
+    QuietOption,
+    SeedOption,
+)
+
+
+def command(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="FILE or NAME=FILE per predictor; NAME=FILE,FILE,... for many data sets."),
+    ],
+    alpha: AlphaOption = None,
+    n_calibration: CalibrationOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for comparison.html, .json and .md.")
+    ] = None,
+    seed: SeedOption = None,
+    config: ConfigOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Compare predictors: paired differences, winners only where significant.
+
+    Files of predictions about the same rows in the same order; or, per method, one file per data set in the
+    same order: then methods are ranked by Friedman's test.
+    """
+    from calipers.auditing import compare
+    from calipers.cli.audit import run
+    from calipers.cli.files import writable_folder
+    from calipers.cli.options import settings_from
+
+    settings = settings_from(config).over({"alpha": alpha, "n_calibration": n_calibration, "seed": seed})
+    named = parse_names(files)
+    audits = {name: [run(path, settings, quiet=quiet) for path in paths] for name, paths in named.items()}
+    single = all(len(found) == 1 for found in audits.values())
+    comparison = compare({name: found[0] for name, found in audits.items()} if single else audits)
+    if out is not None:
+        folder = writable_folder(out)
+        comparison.to_html(folder / "comparison.html")
+        comparison.to_json(folder / "comparison.json")
+        comparison.to_markdown(folder / "comparison.md")
+    if as_json:
+        print(comparison.to_json())
+    elif not quiet:
+        print(comparison)
+    return 0
+
+
+def parse_names(files: list[str]) -> dict[str, list[Path]]:
+    """Name -> files, from FILE, NAME=FILE or NAME=FILE,FILE."""
+    from calipers.exceptions import InputError
+
+    named: dict[str, list[Path]] = {}
+    for word in files:
+        name, equals, rest = word.partition("=")
+        paths = [Path(part) for part in (rest if equals else word).split(",")]
+        key = name if equals else paths[0].stem
+        if key in named:
+            raise InputError(f"two predictors are called {key!r}. Name them: first={paths[0]} second=...")
+        named[key] = paths
+    if len(named) < 2:
+        raise InputError("compare needs at least two predictors, got one.")
+    return named

@@ -1,0 +1,149 @@
+"""The local page: who may ask, what is answered.
+
+Everything lives below a random token. A request must be addressed to the loopback name it was started
+with (a foreign name that resolves to this machine is refused), a request from another origin is refused,
+files are known by number and never by path, and uploads are counted while they arrive.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from calipers.cli.serve_jobs import Workshop
+from calipers.exceptions import CalipersError, InputError
+from calipers.inputs.files.formats import KINDS, kind_of
+from calipers.report.page import asset, template
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+Next = Callable[[Request], Awaitable[Response]]
+
+
+class Guard(BaseHTTPMiddleware):
+    """Refuses what does not come from the page itself."""
+
+    def __init__(self, app: Any, *, token: str, port: int) -> None:
+        super().__init__(app)
+        self.token = token
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def dispatch(self, request: Request, call_next: Next) -> Response:
+        """The answer of the page, or a refusal that says as little as possible."""
+        refusal = self.refuse(request)
+        if refusal is not None:
+            return PlainTextResponse(refusal, status_code=403, headers=HEADERS)
+        response = await call_next(request)
+        response.headers.update(HEADERS)
+        return response
+
+    def refuse(self, request: Request) -> str | None:
+        """Why the request is refused; None when it is not."""
+        host = request.headers.get("host", "")
+        if host not in self.hosts:
+            return "wrong host"
+        origin = request.headers.get("origin")
+        if origin is not None and origin not in {f"http://{name}" for name in self.hosts}:
+            return "wrong origin"
+        if request.method != "GET" and origin is None:
+            return "no origin"
+        given = request.url.path.split("/")[1]
+        # Bytes, because text with other letters than ASCII cannot be compared in constant time.
+        if not secrets.compare_digest(given.encode(), self.token.encode()):
+            return "wrong token"
+        return None
+
+
+def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, folder: Path) -> Starlette:
+    """The application; ``folder`` holds uploads and belongs to this run alone."""
+
+    async def page(request: Request) -> Response:
+        names = {number: path.name for number, path in workshop.files.items()}
+        html = template("serve.html").render(files=names, style=asset("report.css"), script=asset("serve.js"))
+        return HTMLResponse(html)
+
+    async def columns(request: Request) -> Response:
+        return JSONResponse(workshop.columns(request.path_params["number"]))
+
+    async def start(request: Request) -> Response:
+        asked = await request.json()
+        if not isinstance(asked, dict) or not isinstance(asked.get("choices", {}), dict):
+            raise InputError("the request must be a dictionary with file and choices.")
+        return JSONResponse({"job": workshop.start(str(asked.get("file")), asked.get("choices", {}))})
+
+    async def state(request: Request) -> Response:
+        job = workshop.jobs.get(request.path_params["identity"])
+        return JSONResponse(job.state()) if job else JSONResponse({"error": "no such audit"}, status_code=404)
+
+    async def report(request: Request) -> Response:
+        job = workshop.jobs.get(request.path_params["identity"])
+        if job is None or job.audit is None:
+            return PlainTextResponse("no such report", status_code=404)
+        return HTMLResponse(job.audit.to_html())
+
+    async def compared(request: Request) -> Response:
+        return HTMLResponse(workshop.compare(request.query_params.getlist("job")))
+
+    async def upload(request: Request) -> Response:
+        name = Path(request.query_params.get("name", "")).name
+        place = await receive(request, name, folder, upload_limit)
+        return JSONResponse({"file": workshop.add(place), "name": name})
+
+    base = f"/{token}"
+    routes = [
+        Route(f"{base}/", page),
+        Route(f"{base}/columns/{{number}}", columns),
+        Route(f"{base}/run", start, methods=["POST"]),
+        Route(f"{base}/jobs/{{identity}}", state),
+        Route(f"{base}/reports/{{identity}}", report),
+        Route(f"{base}/compare", compared),
+        Route(f"{base}/upload", upload, methods=["POST"]),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, token=token, port=port)],
+        exception_handlers={CalipersError: complain, ValueError: complain},
+    )
+
+
+async def complain(request: Request, error: Exception) -> Response:
+    """Bad input is one sentence here too."""
+    return JSONResponse({"error": " ".join(str(error).split())}, status_code=400)
+
+
+async def receive(request: Request, name: str, folder: Path, limit: int) -> Path:
+    """The body of a request as a file of its own; refused as soon as it grows past the limit."""
+    kind_of(Path(name))  # an ending nobody can read is refused before a byte is kept
+    suffix = "".join(Path(name).suffixes[-2:]) if name.endswith(".gz") else Path(name).suffix
+    if suffix.lower() not in KINDS:
+        suffix = Path(name).suffix
+    stated = request.headers.get("content-length", "0")
+    if stated.isdigit() and int(stated) > limit:
+        raise InputError(f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file.")
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix.lower(), delete=False) as file:
+        place, size = Path(file.name), 0
+        async for block in request.stream():
+            size += len(block)
+            if size > limit:
+                place.unlink()
+                raise InputError(
+                    f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file."
+                )
+            file.write(block)
+    return place
