@@ -52,7 +52,7 @@ def _winkler(material: Material) -> np.ndarray | None:
 
 def _error(material: Material) -> np.ndarray | None:
     if material.probabilities is not None:
-        return (material.probabilities.argmax(axis=1) != material.y).astype(float)
+        return np.asarray(material.probabilities.argmax(axis=1) != material.y, dtype=float)
     if material.task == "regression":
         middle = material.levels[0].prediction.mean(axis=1)
         return np.asarray(np.abs(material.y - middle)) if np.isfinite(middle).all() else None

@@ -1,0 +1,167 @@
+"""``calipers serve``: only this machine, only this token, only this origin, only these files."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.cli import main
+from calipers.cli.options import Settings
+from calipers.cli.serve import LOOPBACK, free_socket
+from calipers.cli.serve_jobs import Workshop, checked_choices
+from calipers.exceptions import InputError
+
+starlette = pytest.importorskip("starlette.testclient", reason="the local page needs calipers[serve]")
+
+TOKEN, PORT = "secret-token", 8765
+ORIGIN = f"http://127.0.0.1:{PORT}"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    y = np.random.default_rng(0).normal(size=600)
+    frame = pl.DataFrame({"y_true": y, "lower": np.full(600, -1.0), "upper": np.full(600, 1.0)})
+    frame.write_csv(tmp_path / "rows.csv")
+    return tmp_path / "rows.csv"
+
+
+@pytest.fixture
+def client(rows: Path, tmp_path: Path) -> Iterator[Any]:
+    from calipers.cli.serve_app import make_app
+
+    uploads = tmp_path / "uploads"
+    uploads.mkdir()
+    app = make_app(Workshop([rows], Settings()), token=TOKEN, port=PORT, upload_limit=50_000, folder=uploads)
+    with starlette.TestClient(app, base_url=ORIGIN) as made:
+        yield made
+
+
+def post(client: Any, path: str, **options: Any) -> Any:
+    return client.post(f"/{TOKEN}/{path}", headers={"origin": ORIGIN}, **options)
+
+
+def finished(client: Any, job: str) -> dict[str, Any]:
+    for _ in range(600):
+        state = client.get(f"/{TOKEN}/jobs/{job}").json()
+        if state["state"] != "running":
+            return state
+        time.sleep(0.05)
+    raise AssertionError("the audit did not finish")
+
+
+def test_an_audit_runs_and_its_report_is_shown(client: Any) -> None:
+    assert "rows.csv" in client.get(f"/{TOKEN}/").text
+    job = post(client, "run", json={"file": "0", "choices": {"alpha": "0.1"}}).json()["job"]
+    state = finished(client, job)
+    assert state["verdict"]["severity"] == "issue"
+    assert client.get(f"/{TOKEN}/reports/{job}").text.startswith("<!doctype html>")
+
+
+def test_two_runs_can_be_compared(client: Any) -> None:
+    jobs = []
+    for calibration in ("", "5000"):
+        asked = {"file": "0", "choices": {"n_calibration": calibration}}
+        jobs.append(post(client, "run", json=asked).json()["job"])
+        finished(client, jobs[-1])
+    page = client.get(f"/{TOKEN}/compare", params={"job": jobs})
+    assert "Calipers comparison" in page.text
+
+
+REFUSED = {
+    "no token": ("/", {}, "wrong token"),
+    "another token": ("/secret-tokeN/", {}, "wrong token"),
+    "another letter than ascii": ("/gehéim/", {}, "wrong token"),
+    "a foreign name": (f"/{TOKEN}/", {"host": "evil.example"}, "wrong host"),
+    "a foreign name with the port": (f"/{TOKEN}/", {"host": f"evil.example:{PORT}"}, "wrong host"),
+    "a foreign origin": (f"/{TOKEN}/", {"origin": "https://evil.example"}, "wrong origin"),
+    "the null origin": (f"/{TOKEN}/", {"origin": "null"}, "wrong origin"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_strangers_are_refused(case: str, client: Any) -> None:
+    path, headers, expected = REFUSED[case]
+    answer = client.get(path, headers=headers)
+    assert (answer.status_code, answer.text) == (403, expected)
+
+
+def test_a_change_without_an_origin_is_refused(client: Any) -> None:
+    assert client.post(f"/{TOKEN}/run", json={"file": "0"}).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd", "rows.csv"])
+def test_files_are_known_by_number_and_never_by_path(name: str, client: Any) -> None:
+    answer = client.get(f"/{TOKEN}/columns/{name}")
+    assert answer.status_code in {400, 403, 404}
+    assert "root:" not in answer.text
+    refused = post(client, "run", json={"file": name, "choices": {}})
+    assert (refused.status_code, refused.json()["error"]) == (
+        400,
+        "there is no such file here; files are known by number.",
+    )
+
+
+def test_an_upload_is_kept_under_a_name_of_ours(client: Any, rows: Path, tmp_path: Path) -> None:
+    answer = post(client, "upload?name=../../evil.csv", content=rows.read_bytes())
+    assert answer.json() == {"file": "1", "name": "evil.csv"}
+    (kept,) = (tmp_path / "uploads").iterdir()
+    assert kept.read_bytes() == rows.read_bytes()
+    assert "evil" not in kept.name
+    assert "y_true" in client.get(f"/{TOKEN}/columns/1").json()["roles"]
+
+
+def test_a_large_upload_is_refused_and_leaves_nothing(client: Any, tmp_path: Path) -> None:
+    def blocks() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 1000
+
+    stated = post(client, "upload?name=big.csv", content=b"x" * 60_000)
+    streamed = post(client, "upload?name=big.csv", content=blocks())
+    for answer in (stated, streamed):
+        assert answer.status_code == 400
+        assert "is larger than" in answer.json()["error"]
+    assert not list((tmp_path / "uploads").iterdir())
+
+
+def test_an_upload_nobody_can_read_is_refused(client: Any, tmp_path: Path) -> None:
+    answer = post(client, "upload?name=evil.exe", content=b"MZ")
+    assert answer.status_code == 400
+    assert "must end in .csv" in answer.json()["error"]
+    assert not list((tmp_path / "uploads").iterdir())
+
+
+def test_a_bad_choice_is_one_sentence(client: Any) -> None:
+    job = post(client, "run", json={"file": "0", "choices": {"alpha": "90"}}).json()["job"]
+    assert "alpha must lie strictly between 0 and 1" in finished(client, job)["error"]
+    with pytest.raises(InputError, match="the page cannot choose 'max_rows'"):
+        checked_choices({"max_rows": 3})
+    with pytest.raises(InputError, match="n_calibration must be a whole number"):
+        checked_choices({"n_calibration": "-1"})
+
+
+def test_answers_carry_headers_that_keep_everything_inside(client: Any) -> None:
+    headers = client.get(f"/{TOKEN}/").headers
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_socket_listens_on_the_loopback_address_only() -> None:
+    with free_socket(0) as listener:
+        assert listener.getsockname()[0] == LOOPBACK == "127.0.0.1"
+
+
+def test_a_port_that_is_taken_and_a_missing_file_are_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with free_socket(0) as taken:
+        taken.listen()
+        assert main(["serve", "--no-open", "--port", str(taken.getsockname()[1])]) == 2
+    assert re.search(r"port \d+ cannot be used", capsys.readouterr().err)
+    assert main(["serve", "--no-open", "missing.csv"]) == 2
+    assert "missing.csv does not exist" in capsys.readouterr().err
