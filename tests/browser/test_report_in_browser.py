@@ -126,14 +126,14 @@ def test_the_local_page_runs_audits_and_compares_them(watched: Watched, address:
     page = watched.page
     page.set_default_timeout(90_000)
     page.goto(address)
-    page.wait_for_function("document.getElementById('columns').textContent.includes('y_true')")
+    page.locator("#columns", has_text="y_true").wait_for()
     page.click("#go")
     page.wait_for_selector("#runs li")
     assert "Found" in page.locator("#message").inner_text()
     page.frame_locator("#report").locator(".card").first.wait_for()
     page.select_option("#file", label="wide.csv")
     page.click("#go")
-    page.wait_for_function("document.querySelectorAll('#runs li').length === 2")
+    page.locator("#runs li").nth(1).wait_for()
     for box in page.locator("#runs input").all():
         box.check()
     page.click("#compare")
