@@ -1,0 +1,9 @@
+"""Any number of rows: absorb blocks, merge states, finish; in process, out of core, on a cluster."""
+
+from calipers.engines.block import Block
+from calipers.engines.catalogue import merge_rules, state_of
+from calipers.engines.running import measure
+from calipers.engines.sources import ArraySource, FileSource
+from calipers.engines.state import State
+
+__all__ = ["ArraySource", "Block", "FileSource", "State", "measure", "merge_rules", "state_of"]

@@ -1,0 +1,198 @@
+"""Metrics over bins of equal mass along the ease, exactly, without keeping the rows.
+
+The bins of eq. 2 need the values at certain ranks. A first pass finds the range; the next ones count
+rows in narrow buckets, ever narrower around each wanted rank; the last counts distinct rows, with the
+ease kept only inside the few buckets that hold an edge. Between two such buckets every row belongs to
+the same bin, so their ease may be forgotten. The metric's own function then bins the distinct rows by
+their counts: the same ranks, the same ties, the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.difficulty import uniform_mass_limits
+from calipers.engines.block import Block
+from calipers.engines.counts import CountState
+from calipers.engines.state import Result, State
+
+_N_BUCKETS = 1 << 16
+# An edge bucket with at most this mass is narrow enough to keep the values inside it.
+_NARROW = 20_000.0
+_DEFAULT_BINS = 50
+
+
+class EaseRangeState(State):
+    """First pass: smallest and largest ease, and the total mass."""
+
+    __slots__ = ("columns", "function", "high", "low", "mass", "options")
+
+    def __init__(
+        self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any]
+    ) -> None:
+        self.function, self.columns, self.options = function, columns, options
+        self.low, self.high, self.mass = np.inf, -np.inf, 0.0
+
+    def absorb(self, block: Block) -> None:
+        """Widen the range."""
+        ease = block["ease"]
+        self.low, self.high = min(self.low, float(ease.min())), max(self.high, float(ease.max()))
+        self.mass += block.n if block.weights is None else float(block.weights.sum())
+
+    def merge(self, other: Self) -> Self:
+        """The range of both."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.mass += other.mass
+        return self
+
+    def advance(self) -> State:
+        """Count rows in buckets over the whole range."""
+        n_bins = int(self.options.get("n_bins", _DEFAULT_BINS))
+        limits = uniform_mass_limits(self.mass if self.mass % 1 else int(self.mass), n_bins)[1:-1]
+        return EaseBucketState(self, [(self.low, self.high, 0.0)], np.asarray(limits, dtype=float))
+
+    def finish(self) -> Result:
+        """Never the last pass."""
+        raise RuntimeError("the range of the ease is only the first pass")
+
+
+class EaseBucketState(State):
+    """Counting passes: mass in narrow buckets inside each interval that still holds an edge."""
+
+    __slots__ = ("counts", "intervals", "limits", "origin")
+
+    def __init__(
+        self, origin: EaseRangeState, intervals: list[tuple[float, float, float]], limits: np.ndarray
+    ) -> None:
+        # An interval is (low, high, mass below it).
+        self.origin, self.intervals, self.limits = origin, intervals, limits
+        self.counts = np.zeros((len(intervals), _N_BUCKETS))
+
+    def absorb(self, block: Block) -> None:
+        """Count the rows of each interval."""
+        for k, (low, high, _) in enumerate(self.intervals):
+            ease, weights = block["ease"], block.weights
+            inside = (ease >= low) & (ease <= high)
+            bucket = bucket_of(ease[inside], low, high)
+            own = None if weights is None else weights[inside]
+            self.counts[k] += np.bincount(bucket, weights=own, minlength=_N_BUCKETS)
+
+    def merge(self, other: Self) -> Self:
+        """Add the counts."""
+        self.counts += other.counts
+        return self
+
+    def advance(self) -> State:
+        """Narrower buckets where one with an edge is still crowded, else the last pass."""
+        found = self._edge_buckets()
+        crowded = [piece for piece in found if piece[3] > _NARROW and _can_split(piece[0], piece[1])]
+        if crowded:
+            return EaseBucketState(self.origin, [(a, b, below) for a, b, below, _ in found], self.limits)
+        edges = [(low, high) for low, high, _, _ in found]
+        return EaseCountState(self.origin, edges)
+
+    def _edge_buckets(self) -> list[tuple[float, float, float, float]]:
+        """(low, high, mass below, mass inside) of every bucket that holds a limit."""
+        found = {}
+        for k, (low, high, below) in enumerate(self.intervals):
+            cumulative = below + np.concatenate([[0.0], np.cumsum(self.counts[k])])
+            inside = self.limits[(self.limits >= cumulative[0]) & (self.limits <= cumulative[-1])]
+            for limit in inside:
+                # The row at the limit and the one after it decide where the bin ends.
+                for b in {_bucket_at(cumulative, limit), _bucket_at(cumulative, limit + 1)}:
+                    ends = bucket_ends(b, low, high)
+                    found[ends] = (*ends, float(cumulative[b]), float(self.counts[k][b]))
+        return sorted(found.values())
+
+    def finish(self) -> Result:
+        """Never the last pass."""
+        raise RuntimeError("counting buckets is not the last pass")
+
+
+class EaseCountState(CountState):
+    """Last pass: distinct rows, their ease kept inside edge buckets and replaced by a code elsewhere."""
+
+    __slots__ = ("edges", "limit_values")
+
+    def __init__(self, origin: EaseRangeState, edges: list[tuple[float, float]]) -> None:
+        super().__init__(origin.function, origin.columns, origin.options)
+        self.edges = edges
+        self.limit_values = np.array(sorted({value for pair in edges for value in pair}))
+
+    def absorb(self, block: Block) -> None:
+        """Count distinct rows of the block with its shortened ease."""
+        ease = block["ease"]
+        shortened = Block({**block.given, "ease": self._shorten(ease)}, classes=block.classes, alpha=block.alpha)
+        super().absorb(shortened)
+
+    def _shorten(self, ease: np.ndarray) -> np.ndarray:
+        kept = np.zeros(len(ease), dtype=bool)
+        for low, high in self.edges:
+            kept |= (ease >= low) & (ease <= high)
+        # Outside, a value between two neighbouring bucket ends stands for all of them.
+        gap = np.searchsorted(self.limit_values, ease, side="right")
+        ends = np.concatenate([[self.limit_values[0] - 1.0], self.limit_values, [self.limit_values[-1] + 1.0]])
+        middle = ends[gap] + (ends[gap + 1] - ends[gap]) / 2
+        return np.where(kept, ease, middle)
+
+
+def bucket_of(ease: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Bucket of every value of [low, high]; non-decreasing in the value."""
+    width = high - low
+    scale = _N_BUCKETS / width if width > 0 else 0.0
+    return np.minimum(((ease - low) * scale).astype(np.int64), _N_BUCKETS - 1)
+
+
+def bucket_ends(bucket: int, low: float, high: float) -> tuple[float, float]:
+    """Smallest and largest float of [low, high] in the bucket, found by bisection on the floats."""
+    return _first_float(bucket, low, high), _last_float(bucket, low, high)
+
+
+def _first_float(bucket: int, low: float, high: float) -> float:
+    a, b = _key(low), _key(high)
+    while a < b:
+        middle = (a + b) // 2
+        if _bucket_of_key(middle, low, high) >= bucket:
+            b = middle
+        else:
+            a = middle + 1
+    return _value(a)
+
+
+def _last_float(bucket: int, low: float, high: float) -> float:
+    a, b = _key(low), _key(high)
+    while a < b:
+        middle = (a + b + 1) // 2
+        if _bucket_of_key(middle, low, high) <= bucket:
+            a = middle
+        else:
+            b = middle - 1
+    return _value(a)
+
+
+def _bucket_of_key(key: int, low: float, high: float) -> int:
+    return int(bucket_of(np.array([_value(key)]), low, high)[0])
+
+
+def _key(value: float) -> int:
+    """An integer that is ordered like the floats."""
+    bits = int(np.array(value + 0.0).view(np.int64))
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+
+
+def _value(key: int) -> float:
+    bits = key if key >= 0 else (-key) | -0x8000000000000000
+    return float(np.array(bits, dtype=np.int64).view(np.float64))
+
+
+def _can_split(low: float, high: float) -> bool:
+    return _key(high) - _key(low) > 1
+
+
+def _bucket_at(cumulative: np.ndarray, position: float) -> int:
+    """Bucket of the row at a 1-based position in sorted mass."""
+    b = int(np.searchsorted(cumulative, position, side="left")) - 1
+    return min(max(b, 0), len(cumulative) - 2)

@@ -1,0 +1,70 @@
+"""Metrics that need every row at once: the rows are kept, up to a limit, in an order of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.engines.block import Block
+from calipers.engines.state import Result, State
+from calipers.exceptions import InputError
+
+MAX_ROWS = 5_000_000
+
+
+class GatherState(State):
+    """The columns themselves, finished by the metric's public function.
+
+    The rows are sorted by their content before the end, so that neither the split nor the order of
+    arrival can matter.
+    """
+
+    __slots__ = ("columns", "function", "options", "parts", "weighted")
+
+    def __init__(
+        self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any], *, weighted: bool
+    ) -> None:
+        self.function, self.columns, self.options, self.weighted = function, columns, options, weighted
+        self.parts: list[dict[str, np.ndarray]] = []
+
+    def absorb(self, block: Block) -> None:
+        """Keep the block's columns."""
+        part = {name: block[name] for name in self.columns}
+        if block.weights is not None:
+            part["sample_weight"] = block.weights
+        self.parts.append(part)
+        self._refuse_too_many()
+
+    def merge(self, other: Self) -> Self:
+        """Keep the other's columns too."""
+        self.parts += other.parts
+        self._refuse_too_many()
+        return self
+
+    def _refuse_too_many(self) -> None:
+        rows = sum(len(next(iter(part.values()))) for part in self.parts)
+        if rows > MAX_ROWS:
+            raise InputError(
+                f"{self.function.__name__} needs all rows at once and there are more than {MAX_ROWS:,}; "
+                "measure it on a random sample of the rows."
+            )
+
+    def finish(self) -> Result:
+        """The metric over all rows."""
+        columns = {
+            name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]
+        }
+        order = content_order(list(columns.values()))
+        ordered = {name: column[order] for name, column in columns.items()}
+        weights = ordered.pop("sample_weight", None)
+        given = {"sample_weight": weights} if self.weighted and weights is not None else {}
+        return self.function(*(ordered[name] for name in self.columns), **self.options, **given)
+
+
+def content_order(columns: list[np.ndarray]) -> np.ndarray:
+    """An order of the rows that depends on their content only (equal rows are interchangeable)."""
+    flat = [column.reshape(len(column), -1) for column in columns]
+    keys = [column[:, j] for column in reversed(flat) for j in reversed(range(column.shape[1]))]
+    return np.lexsort(keys)

@@ -1,0 +1,54 @@
+"""Metrics that are means of a number per row: count, mean and spread merge in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.engines.block import Block
+from calipers.engines.state import Result, State
+from calipers.inference import Moments
+
+Rows = Callable[[Block], dict[str, np.ndarray]]
+Finish = Callable[[dict[str, Moments]], Result]
+
+
+class MomentState(State):
+    """Moments of named contributions per row.
+
+    Parameters
+    ----------
+    rows : callable
+        A block to its contributions by name; a module-level function, so that it travels.
+    finisher : callable
+        Moments by name to the result.
+    """
+
+    __slots__ = ("finisher", "moments", "rows")
+
+    def __init__(self, rows: Rows, finisher: Finish) -> None:
+        self.rows, self.finisher = rows, finisher
+        self.moments: dict[str, Moments] = {}
+
+    def absorb(self, block: Block) -> None:
+        """Add the block's moments."""
+        for name, contributions in self.rows(block).items():
+            own = Moments.of(contributions, block.weights)
+            self.moments[name] = self.moments.get(name, Moments()).merge(own)
+
+    def merge(self, other: Self) -> Self:
+        """Pool the moments."""
+        for name, theirs in other.moments.items():
+            self.moments[name] = self.moments.get(name, Moments()).merge(theirs)
+        return self
+
+    def finish(self) -> Result:
+        """The estimates of the means."""
+        return self.finisher(self.moments)
+
+
+def keep(moments: dict[str, Moments]) -> Any:
+    """The moments themselves, for callers that finish them later."""
+    return moments

@@ -1,0 +1,151 @@
+"""Run states over a source: here, on a Dask cluster, or on Spark. Only states travel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from calipers.engines.catalogue import state_of
+from calipers.engines.sources import Piece, Source
+from calipers.engines.state import Result, State, merge_all
+from calipers.exceptions import InputError
+from calipers.results import Estimate, EstimateTable
+
+States = dict[str, State]
+Progress = Callable[[int, int], None]
+
+
+class Engine(Protocol):
+    """Something that absorbs every piece into fresh states and merges them."""
+
+    def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
+        """The merged states of one pass."""
+
+
+def absorb_piece(piece: Piece, states: States) -> States:
+    """Fresh states that have seen one piece; what every worker does."""
+    own = {name: state.fresh() for name, state in states.items()}
+    for block in piece.blocks():
+        for state in own.values():
+            state.absorb(block)
+    return own
+
+
+class LocalEngine:
+    """Threads on this machine; numpy and polars release the interpreter while they work."""
+
+    def __init__(self, n_workers: int = 2) -> None:
+        self.n_workers = n_workers
+
+    def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
+        """Absorb pieces in a few threads, merge in the order of the pieces."""
+        total: States | None = None
+        with ThreadPoolExecutor(self.n_workers) as pool:
+            for done, part in enumerate(pool.map(lambda piece: absorb_piece(piece, states), pieces), start=1):
+                total = part if total is None else merge_all([total, part])
+                progress(done, len(pieces))
+        assert total is not None
+        return total
+
+
+def measure(
+    source: Source,
+    metrics: Iterable[str] = ("coverage",),
+    *,
+    alpha: Any = 0.1,
+    confidence: float = 0.95,
+    engine: str | Engine = "local",
+    options: dict[str, dict[str, Any]] | None = None,
+    progress: Progress | None = None,
+) -> EstimateTable:
+    """Measure metrics over any number of rows, in as many passes as they need.
+
+    Parameters
+    ----------
+    source : ArraySource, FileSource or alike
+        Where the rows lie.
+    metrics : iterable of str
+        Registered metrics that merge ("counts", "moments" or "passes" in `merge_rules`), "proper_scores",
+        and, up to five million rows, any other.
+    alpha : float
+        Allowed miscoverage.
+    confidence : float
+        Level of the intervals.
+    engine : {"local", "dask", "spark"} or object
+        Where the work is done; an object with ``reduce`` is used as it is. "dask" uses the current
+        client, "spark" the active session, and both start a local one when there is none.
+    options : dict, optional
+        Metric to its further keyword arguments.
+    progress : callable, optional
+        Called with (pieces done, pieces in all) during each pass.
+
+    Returns
+    -------
+    EstimateTable
+        One entry per metric; a metric that gives a table has its entries as ``metric.name``.
+
+    Raises
+    ------
+    InputError
+        For unknown metrics and rows that lack a column a metric needs.
+
+    Notes
+    -----
+    Counts and ranks are exact for any split of the rows; means agree to rounding. Memory: one block per
+    worker and the states, whatever the number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines import ArraySource, measure
+    >>> rng = np.random.default_rng(0)
+    >>> rows = {"y_true": rng.normal(size=1000), "intervals": np.tile([-1.6, 1.6], (1000, 1))}
+    >>> print(measure(ArraySource(rows, piece_rows=300), ["coverage"])["coverage"])
+    coverage 0.898 [0.877, 0.916] at 95 %; a perfect predictor would read 0.881 to 0.918 (p = 0.863)
+    """
+    chosen = dict.fromkeys(metrics)
+    further = options or {}
+    states: States = {
+        name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen
+    }
+    runner = engine_of(engine)
+    pieces = source.pieces()
+    finished: States = {}
+    while states:
+        seen = runner.reduce(pieces, states, progress or _silent)
+        following = {name: state.advance() for name, state in seen.items()}
+        finished |= {name: state for name, state in seen.items() if following[name] is None}
+        states = {name: state for name, state in following.items() if state is not None}
+    return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
+
+
+def engine_of(engine: str | Engine) -> Engine:
+    """The engine of that name, or the object itself."""
+    if not isinstance(engine, str):
+        return engine
+    if engine == "local":
+        return LocalEngine()
+    if engine == "dask":
+        from calipers.engines.dask_engine import DaskEngine
+
+        return DaskEngine()
+    if engine == "spark":
+        from calipers.engines.spark_engine import SparkEngine
+
+        return SparkEngine()
+    raise InputError(f'engine must be "local", "dask" or "spark", got {engine!r}.')
+
+
+def _silent(done: int, total: int) -> None:
+    """No progress shown."""
+
+
+def _flat(results: dict[str, Result]) -> dict[str, Estimate]:
+    flat: dict[str, Estimate] = {}
+    for name, result in results.items():
+        if isinstance(result, Estimate):
+            flat[name] = result
+        else:
+            flat |= {f"{name}.{key}": estimate for key, estimate in result.items()}
+    return flat

@@ -1,0 +1,54 @@
+"""The same work on Spark: pieces are the elements of an RDD, states are reduced, tasks are retried."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from calipers.arrays import import_optional
+from calipers.engines.running import Progress, States, absorb_piece
+from calipers.engines.sources import Piece
+from calipers.engines.state import merge_all
+
+
+class SparkEngine:
+    """Runs on a Spark session: the one given, else the active one, else a local one.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession, optional
+        An existing session.
+
+    Notes
+    -----
+    Calipers must be importable on the executors. A lost executor's tasks are repeated by Spark; states are
+    merged in the order of the pieces.
+    """
+
+    def __init__(self, session: Any = None) -> None:
+        self.session = session if session is not None else _active_session()
+
+    def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
+        """Absorb the pieces on the executors, merge here in order."""
+        context = self.session.sparkContext
+        shared = context.broadcast(states)
+        parts = (
+            context.parallelize(list(enumerate(pieces)), len(pieces))
+            .map(lambda item: (item[0], absorb_piece(item[1], shared.value)))
+            .toLocalIterator(prefetchPartitions=True)
+        )
+        total: States | None = None
+        for done, (_, part) in enumerate(parts, start=1):
+            total = part if total is None else merge_all([total, part])
+            progress(done, len(pieces))
+        assert total is not None
+        return total
+
+
+def _active_session() -> Any:
+    sql = import_optional("pyspark.sql", purpose="Spark engines", install="calipers[spark]")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors must run this very Python
+    builder = sql.SparkSession.getActiveSession() or sql.SparkSession.builder.master("local[2]")
+    return builder if isinstance(builder, sql.SparkSession) else builder.getOrCreate()

@@ -1,0 +1,56 @@
+"""What is known about the rows seen so far, and how it combines with what others have seen.
+
+A state absorbs blocks of rows, merges with the state of other blocks, and finishes into a result. The
+result does not depend on how the rows were split. A state may ask for another pass over the rows:
+`advance` then gives the state that makes it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from calipers.engines.block import Block
+from calipers.results import Estimate, EstimateTable
+
+Result = Estimate | EstimateTable
+
+
+class State(ABC):
+    """A mergeable summary of rows.
+
+    Subclasses are small, picklable objects: only they travel between machines, never rows.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def absorb(self, block: Block) -> None:
+        """Take in a block of rows."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Take in what another state of the same kind has seen; returns this one."""
+
+    def advance(self) -> State | None:
+        """The state of the next pass over the rows, or None when this was the last."""
+        return None
+
+    @abstractmethod
+    def finish(self) -> Result:
+        """The result, after the last pass."""
+
+    def fresh(self) -> Self:
+        """An empty state of the same pass, for another worker."""
+        import copy
+
+        return copy.deepcopy(self)
+
+
+def merge_all(states: list[dict[str, Any]]) -> dict[str, Any]:
+    """States by name, merged over workers in the given order."""
+    total = states[0]
+    for other in states[1:]:
+        for name, state in total.items():
+            state.merge(other[name])
+    return total
