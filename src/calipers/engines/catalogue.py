@@ -123,7 +123,8 @@ def criterion_columns(block: Block, *, alpha: Any) -> dict[str, np.ndarray]:
 def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
     _refuse_options("efficiency", options)
     return MomentState(
-        partial(criterion_columns, alpha=alpha), partial(criteria_from_moments, alpha=alpha, confidence=confidence)
+        partial(criterion_columns, alpha=alpha),
+        partial(criteria_from_moments, alpha=alpha, confidence=confidence),
     )
 
 

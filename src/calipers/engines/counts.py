@@ -6,7 +6,6 @@ exactly the answer of all the rows, by the same function, and tables of counts m
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -39,13 +38,13 @@ class CountState(State):
         self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any]
     ) -> None:
         self.function, self.columns, self.options = function, columns, options
-        self.counts: Counter[tuple[Any, ...]] = Counter()
+        self.counts: dict[tuple[Any, ...], float] = {}
 
     def absorb(self, block: Block) -> None:
         """Count the distinct rows of the block."""
         rows, counts = distinct_rows([block[name] for name in self.columns], block.weights)
         for row, count in zip(rows, counts, strict=True):
-            self.counts[row] += count
+            self.counts[row] = self.counts.get(row, 0.0) + count
         if len(self.counts) > MAX_DISTINCT:
             raise InputError(
                 f"{', '.join(self.columns)} take more than {MAX_DISTINCT:,} distinct combinations; "
@@ -54,7 +53,8 @@ class CountState(State):
 
     def merge(self, other: Self) -> Self:
         """Add the counts."""
-        self.counts.update(other.counts)
+        for row, count in other.counts.items():
+            self.counts[row] = self.counts.get(row, 0.0) + count
         return self
 
     def finish(self) -> Result:
@@ -91,7 +91,7 @@ def _factorize(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values and the index of each row's value; small integers and booleans need no sort."""
     if column.dtype.kind == "b":
         return np.array([False, True]), column.astype(np.int64)
-    if column.dtype.kind in "iu" and column.size and 0 <= column.min() and column.max() < 1 << 16:
+    if column.dtype.kind in "iu" and column.size and column.min() >= 0 and column.max() < 1 << 16:
         return np.arange(int(column.max()) + 1), column.astype(np.int64)
     values, inverse = np.unique(column, return_inverse=True)
     return values, inverse.reshape(-1)

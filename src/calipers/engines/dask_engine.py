@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from calipers.arrays import import_optional
-from calipers.engines.running import Progress, States, absorb_piece
+from calipers.engines.running import Progress, States, absorb_piece, merge_in_order
 from calipers.engines.sources import Piece
-from calipers.engines.state import merge_all
 
 
 class DaskEngine:
@@ -31,13 +30,7 @@ class DaskEngine:
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb the pieces on the workers, merge here as they come, in order."""
         futures = [self.client.submit(absorb_piece, piece, states, pure=False, retries=5) for piece in pieces]
-        total: States | None = None
-        for done, future in enumerate(futures, start=1):
-            part = future.result()
-            total = part if total is None else merge_all([total, part])
-            progress(done, len(pieces))
-        assert total is not None
-        return total
+        return merge_in_order((future.result() for future in futures), len(pieces), progress)
 
 
 def _current_client() -> Any:

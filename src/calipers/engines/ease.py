@@ -125,7 +125,9 @@ class EaseCountState(CountState):
     def absorb(self, block: Block) -> None:
         """Count distinct rows of the block with its shortened ease."""
         ease = block["ease"]
-        shortened = Block({**block.given, "ease": self._shorten(ease)}, classes=block.classes, alpha=block.alpha)
+        shortened = Block(
+            {**block.given, "ease": self._shorten(ease)}, classes=block.classes, alpha=block.alpha
+        )
         super().absorb(shortened)
 
     def _shorten(self, ease: np.ndarray) -> np.ndarray:
@@ -134,7 +136,9 @@ class EaseCountState(CountState):
             kept |= (ease >= low) & (ease <= high)
         # Outside, a value between two neighbouring bucket ends stands for all of them.
         gap = np.searchsorted(self.limit_values, ease, side="right")
-        ends = np.concatenate([[self.limit_values[0] - 1.0], self.limit_values, [self.limit_values[-1] + 1.0]])
+        ends = np.concatenate(
+            [[self.limit_values[0] - 1.0], self.limit_values, [self.limit_values[-1] + 1.0]]
+        )
         middle = ends[gap] + (ends[gap + 1] - ends[gap]) / 2
         return np.where(kept, ease, middle)
 

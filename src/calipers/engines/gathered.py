@@ -24,7 +24,12 @@ class GatherState(State):
     __slots__ = ("columns", "function", "options", "parts", "weighted")
 
     def __init__(
-        self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any], *, weighted: bool
+        self,
+        function: Callable[..., Result],
+        columns: tuple[str, ...],
+        options: dict[str, Any],
+        *,
+        weighted: bool,
     ) -> None:
         self.function, self.columns, self.options, self.weighted = function, columns, options, weighted
         self.parts: list[dict[str, np.ndarray]] = []
@@ -53,9 +58,7 @@ class GatherState(State):
 
     def finish(self) -> Result:
         """The metric over all rows."""
-        columns = {
-            name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]
-        }
+        columns = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
         order = content_order(list(columns.values()))
         ordered = {name: column[order] for name, column in columns.items()}
         weights = ordered.pop("sample_weight", None)

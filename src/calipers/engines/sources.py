@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from glob import glob
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -184,7 +184,7 @@ class FileSource:
     def files(self) -> list[str]:
         """The files the patterns stand for, sorted; an error when there are none."""
         wanted = [self.paths] if isinstance(self.paths, str) else [str(path) for path in self.paths]
-        found = [f for p in wanted for f in ([p] if "://" in p or not _is_pattern(p) else sorted(glob(p)))]
+        found = [file for pattern in wanted for file in expand(pattern)]
         if not found:
             raise InputError(f"no file matches {', '.join(wanted)}.")
         return found
@@ -196,13 +196,11 @@ class FileSource:
             lazy = scan(path, self.storage)
             columns = self._columns(lazy, path)
             n = count_rows(lazy)
+            shared = (columns, self.choice, self.classes, self.alpha, dict(self.storage))
             pieces += [
-                FilePiece(
-                    path, start, min(self.piece_rows, n - start), columns, self.choice, self.classes, self.alpha,
-                    dict(self.storage),
-                )
+                FilePiece(path, start, min(self.piece_rows, n - start), *shared)
                 for start in range(0, n, self.piece_rows)
-            ]  # fmt: skip
+            ]
         if not pieces:
             raise InputError(f"there are no rows in {', '.join(self.files())}.")
         return pieces
@@ -213,8 +211,13 @@ class FileSource:
         return tuple(c for c in words if self.features or words[c] != "feature")
 
 
-def _is_pattern(path: str) -> bool:
-    return any(character in path for character in "*?[")
+def expand(pattern: str) -> list[str]:
+    """The files a pattern stands for, sorted; an address or a plain path stands for itself."""
+    if "://" in pattern or not any(character in pattern for character in "*?["):
+        return [pattern]
+    path = Path(pattern)
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    return sorted(str(found) for found in root.glob(str(path.relative_to(path.anchor))))
 
 
 def scan(path: str, storage: Mapping[str, Any] | None = None) -> pl.LazyFrame:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from calipers.arrays import import_optional
-from calipers.engines.running import Progress, States, absorb_piece
+from calipers.engines.running import Progress, States, absorb_piece, merge_in_order
 from calipers.engines.sources import Piece
-from calipers.engines.state import merge_all
 
 
 class SparkEngine:
@@ -39,12 +38,7 @@ class SparkEngine:
             .map(lambda item: (item[0], absorb_piece(item[1], shared.value)))
             .toLocalIterator(prefetchPartitions=True)
         )
-        total: States | None = None
-        for done, (_, part) in enumerate(parts, start=1):
-            total = part if total is None else merge_all([total, part])
-            progress(done, len(pieces))
-        assert total is not None
-        return total
+        return merge_in_order((part for _, part in parts), len(pieces), progress)
 
 
 def _active_session() -> Any:

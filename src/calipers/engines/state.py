@@ -8,7 +8,7 @@ result does not depend on how the rows were split. A state may ask for another p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 from calipers.engines.block import Block
 from calipers.results import Estimate, EstimateTable
@@ -45,12 +45,3 @@ class State(ABC):
         import copy
 
         return copy.deepcopy(self)
-
-
-def merge_all(states: list[dict[str, Any]]) -> dict[str, Any]:
-    """States by name, merged over workers in the given order."""
-    total = states[0]
-    for other in states[1:]:
-        for name, state in total.items():
-            state.merge(other[name])
-    return total

@@ -6,7 +6,7 @@ largest p-value apart, four that use the observed label. Smaller is better in al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inference import (
+    Moments,
     binomial_p_value,
     clopper_pearson,
     mean_estimate,
@@ -354,7 +355,17 @@ def _check(
     return p, codes, check_weights(sample_weight, n)
 
 
-def _estimate(name: str, rows: np.ndarray, weights: np.ndarray | None, confidence: float) -> Estimate:
+def criteria_from_moments(
+    moments: Mapping[str, Moments], *, alpha: Any, confidence: float = 0.95
+) -> EstimateTable:
+    """The table of `efficiency` from the moments of each criterion's rows, as blocks of rows give them."""
+    table = {name: _estimate(name, found, None, confidence) for name, found in moments.items()}
+    return EstimateTable(table, title=_title(alpha), notes=_NOTES)
+
+
+def _estimate(
+    name: str, rows: np.ndarray | Moments, weights: np.ndarray | None, confidence: float
+) -> Estimate:
     details = {
         "meaning": (CRITERIA | TIE_BREAKS).get(name, "sum of transformed p-values"),
         "probabilistic": name in PROBABILISTIC or name == "S_phi",
@@ -364,8 +375,7 @@ def _estimate(name: str, rows: np.ndarray, weights: np.ndarray | None, confidenc
     if name not in _SHARES:
         mean = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
         return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])), details=details)
-    total = float(len(rows)) if weights is None else float(weights.sum())
-    hits = float(rows.sum() if weights is None else weights[rows > 0].sum())
+    hits, total = _hits(rows, weights)
     low, high = clopper_pearson(hits, total, confidence=confidence)
     return Estimate(
         name=name,
@@ -379,6 +389,16 @@ def _estimate(name: str, rows: np.ndarray, weights: np.ndarray | None, confidenc
         reason=_NO_NULL,
         details=details,
     )
+
+
+def _hits(rows: np.ndarray | Moments, weights: np.ndarray | None) -> tuple[float, float]:
+    """Rows (weight) that are 1, and all of them; a count that passed through a mean is whole again."""
+    if isinstance(rows, Moments):
+        hits = rows.n * rows.mean
+        return (float(np.rint(hits)) if rows.n == int(rows.n) else hits), rows.n
+    if weights is None:
+        return float(rows.sum()), float(len(rows))
+    return float(weights[rows > 0].sum()), float(weights.sum())
 
 
 def _difference(

@@ -1,0 +1,174 @@
+"""However rows are split and ordered, a state finishes with what the metric says of all of them."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calipers import metrics
+from calipers.engines import ArraySource, Block, FileSource, measure, merge_rules, state_of
+from calipers.engines.ease import bucket_ends, bucket_of
+from calipers.exceptions import InputError
+from calipers.metrics import metric_entries
+
+FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
+
+
+def rows(n, seed, *, levels=None):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(5), n)
+    y = np.array([rng.choice(5, p=p) for p in P])
+    ease = rng.random(n) if levels is None else rng.integers(0, levels, n) / levels
+    p_values = np.round(rng.random((n, 5)), 2)
+    return {
+        "y_true": y,
+        "probabilities": P,
+        "p_values": p_values,
+        "ease": ease,
+        "groups": rng.integers(0, 3, n),
+    }
+
+
+def states_of(name, given, cuts, order, **options):
+    """The finished state of shuffled rows cut at the given places and merged backwards."""
+    shuffled = {key: value[order] for key, value in given.items()}
+    blocks = [
+        Block({key: value[a:b] for key, value in shuffled.items()}, classes=np.arange(5), alpha=0.1)
+        for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)
+        if b > a
+    ]
+    state = state_of(name, alpha=0.1, **options)
+    while True:
+        parts = []
+        for block in blocks:
+            own = state.fresh()
+            own.absorb(block)
+            parts.append(own)
+        total = parts[-1]
+        for part in reversed(parts[:-1]):
+            total.merge(part)
+        following = total.advance()
+        if following is None:
+            return total.finish()
+        state = following
+
+
+def assert_same(left, right):
+    left = dict(left) if hasattr(left, "items") else {left.name: left}
+    right = dict(right) if hasattr(right, "items") else {right.name: right}
+    assert list(left) == list(right)
+    for name, e in left.items():
+        for field in FIELDS:
+            a, b = getattr(e, field), getattr(right[name], field)
+            assert (a is None) == (b is None), (name, field)
+            if a is not None:
+                assert a == pytest.approx(b, rel=1e-11, abs=1e-12, nan_ok=True), (name, field)
+
+
+def whole(name, given):
+    """The metric on all rows at once, through its public function."""
+    block = Block(given, classes=np.arange(5), alpha=0.1)
+    covered, size, ranks = block["covered"], block["size"], block["ranks"]
+    calls = {
+        "coverage": lambda: metrics.coverage(given["y_true"], block.derived_sets(), alpha=0.1),
+        "sscv": lambda: metrics.sscv(covered, size, alpha=0.1),
+        "escv": lambda: metrics.escv(covered, size, alpha=0.1),
+        "rank_cv": lambda: metrics.rank_cv(covered, ranks, alpha=0.1),
+        "deficit": lambda: metrics.deficit(ranks, size),
+        "excess": lambda: metrics.excess(ranks, size),
+        "efficiency": lambda: metrics.efficiency(given["y_true"], given["p_values"], alpha=0.1),
+        "t_cv": lambda: metrics.t_cv(covered, given["ease"], alpha=0.1, n_bins=7),
+    }
+    return calls[name]()
+
+
+@pytest.mark.parametrize("name", ["coverage", "sscv", "escv", "rank_cv", "deficit", "excess", "efficiency"])
+@given(cuts=st.lists(st.integers(0, 120), max_size=5), seed=st.integers(0, 5))
+@settings(max_examples=12, deadline=None)
+def test_no_split_and_no_order_changes_the_answer(name, cuts, seed):
+    given_rows = rows(120, seed)
+    order = np.random.default_rng(seed + 100).permutation(120)
+    assert_same(states_of(name, given_rows, sorted(cuts), order), whole(name, given_rows))
+
+
+@pytest.mark.parametrize("levels", [None, 3, 40])
+@given(cuts=st.lists(st.integers(0, 300), max_size=4), seed=st.integers(0, 5))
+@settings(max_examples=8, deadline=None)
+def test_bins_of_equal_mass_are_exact_with_and_without_ties(levels, cuts, seed):
+    given_rows = rows(300, seed, levels=levels)
+    order = np.random.default_rng(seed).permutation(300)
+    found = states_of("t_cv", given_rows, sorted(cuts), order, n_bins=7)
+    assert float(found) == pytest.approx(float(whole("t_cv", given_rows)), abs=1e-12)
+    assert found.n == 300
+
+
+def test_edges_among_crowded_values_are_found_by_more_passes(monkeypatch):
+    # All the ease lies within one part in 1e12 of 0.5: the first buckets cannot tell rows apart.
+    monkeypatch.setattr("calipers.engines.ease._NARROW", 10.0)
+    given_rows = rows(400, 1)
+    given_rows["ease"] = np.where(np.arange(400) == 0, 0.0, 0.5 + given_rows["ease"] * 1e-12)
+    found = states_of("t_cv", given_rows, [100, 200], np.arange(400), n_bins=7)
+    assert float(found) == pytest.approx(float(whole("t_cv", given_rows)), abs=1e-12)
+
+
+def test_integer_weights_count_as_repeated_rows():
+    given_rows = rows(80, 3)
+    weights = np.random.default_rng(0).integers(1, 4, 80)
+    weighted = states_of("sscv", given_rows | {"sample_weight": weights}, [20, 50], np.arange(80))
+    repeated = {key: np.repeat(value, weights, axis=0) for key, value in given_rows.items()}
+    assert_same(weighted, whole("sscv", repeated))
+
+
+def test_every_registered_metric_has_a_rule():
+    rules = merge_rules()
+    assert set(rules) == {entry.name for entry in metric_entries()}
+    assert set(rules.values()) <= {"counts", "moments", "passes", "gather"}
+    declared = {entry.name: entry.merge for entry in metric_entries()}
+    for name in ("coverage", "sscv", "efficiency"):
+        assert declared[name] == "sum"
+        assert rules[name] in {"counts", "moments"}
+
+
+def test_bucket_ends_are_the_first_and_last_float_of_a_bucket():
+    for low, high in ((0.0, 1.0), (-3.5, 2.25), (0.1, 0.1 + 1e-13)):
+        for bucket in (0, 1, 40_000, 65_535):
+            first, last = bucket_ends(bucket, low, high)
+            inside = bucket_of(np.array([first, last]), low, high)
+            if (inside == bucket).all():
+                assert (
+                    low == first or bucket_of(np.array([np.nextafter(first, -np.inf)]), low, high)[0] < bucket
+                )
+                assert (
+                    high == last or bucket_of(np.array([np.nextafter(last, np.inf)]), low, high)[0] > bucket
+                )
+
+
+def test_files_give_the_numbers_of_arrays(tmp_path):
+    given_rows = rows(1000, 4)
+    frame = pl.DataFrame(
+        {"y_true": given_rows["y_true"], "ease": given_rows["ease"]}
+        | {f"p_{k}": given_rows["probabilities"][:, k] for k in range(5)}
+        | {f"pvalue_{k}": given_rows["p_values"][:, k] for k in range(5)}
+        | {"age": np.arange(1000)}
+    )
+    frame[:600].write_parquet(tmp_path / "a.parquet")
+    frame[600:].write_parquet(tmp_path / "b.parquet")
+    names = ["coverage", "efficiency", "t_cv", "proper_scores", "deficit"]
+    keep = {k: v for k, v in given_rows.items() if k != "groups"}
+    in_memory = measure(ArraySource(keep, classes=np.arange(5)), names, alpha=0.1)
+    streamed = measure(FileSource(str(tmp_path / "*.parquet"), piece_rows=170), names, alpha=0.1)
+    assert_same(streamed, in_memory)
+
+
+def test_wrong_sources_are_named(tmp_path):
+    with pytest.raises(InputError, match="no file matches"):
+        FileSource(str(tmp_path / "*.parquet")).pieces()
+    with pytest.raises(InputError, match="must end in .parquet"):
+        FileSource(str(tmp_path / "rows.xls")).pieces()
+    with pytest.raises(InputError, match="these rows have no ease; they have y_true, intervals"):
+        measure(ArraySource({"y_true": np.zeros(3), "intervals": np.zeros((3, 2))}), ["t_cv"])
+    with pytest.raises(InputError, match="there is no metric 'nothing'"):
+        state_of("nothing")
+    with pytest.raises(InputError, match='engine must be "local", "dask" or "spark"'):
+        measure(ArraySource({"y_true": np.zeros(3), "intervals": np.zeros((3, 2))}), engine="slurm")
