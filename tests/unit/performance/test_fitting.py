@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -19,6 +17,7 @@ from calipers.exceptions import FitError, InputTypeError
 from calipers.performance import AlgorithmPerformance, SymbolicPerformance
 from calipers.performance.caching import fingerprint
 from calipers.performance.fitting import SeededCopies
+from tests.randomness import restored_python_generator
 from tests.unit.performance.algorithms import FailsOnLargeMean, MeanModel, signed_loss
 
 X, Y = load_diabetes(return_X_y=True)
@@ -43,16 +42,6 @@ def test_two_processes_give_the_same_bits(alone):
 def test_threads_give_the_same_bits(alone):
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert (forecast(None).losses_ == alone.losses_).all()
-
-
-@contextmanager
-def restored_python_generator():
-    """Dask's scheduler draws from Python's global generator."""
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        random.setstate(state)
 
 
 @pytest.mark.filterwarnings("default")
