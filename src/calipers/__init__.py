@@ -20,6 +20,7 @@ _ROOMS = (
     "conformal",
     "datasets",
     "difficulty",
+    "engines",
     "exceptions",
     "inference",
     "inputs",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from calipers import conformal as conformal
     from calipers import datasets as datasets
     from calipers import difficulty as difficulty
+    from calipers import engines as engines
     from calipers import exceptions as exceptions
     from calipers import inference as inference
     from calipers import inputs as inputs

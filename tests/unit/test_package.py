@@ -27,6 +27,7 @@ PUBLIC = [
     "conformal",
     "datasets",
     "difficulty",
+    "engines",
     "exceptions",
     "inference",
     "inputs",

@@ -35,6 +35,13 @@ class Block:
         Label of every column; the same for every block.
     alpha : float
         Level at which p-values become sets.
+
+    Examples
+    --------
+    >>> from calipers.engines import Block
+    >>> block = Block({"y_true": [1, 0], "sets": [[True, False], [True, True]]}, classes=[0, 1])
+    >>> block["covered"].tolist(), block["size"].tolist()
+    ([False, True], [1, 2])
     """
 
     __slots__ = ("_cache", "alpha", "classes", "given", "n")

@@ -20,6 +20,12 @@ class State(ABC):
     """A mergeable summary of rows.
 
     Subclasses are small, picklable objects: only they travel between machines, never rows.
+
+    Examples
+    --------
+    >>> from calipers.engines import State, state_of
+    >>> isinstance(state_of("coverage"), State)
+    True
     """
 
     __slots__ = ()
