@@ -65,6 +65,26 @@ class ContentFolds:
         return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(4)]
 
 
+def _by(name: str, stratum: Callable[[np.ndarray], np.ndarray], **options: Any) -> Example:
+    """Covered rows, and one column made from a uniform number by which they are told apart."""
+
+    def example(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        x = rng.random(n)
+        return {"covered": rng.random(n) < 0.8 + 0.2 * x, name: stratum(x)}, options
+
+    return example
+
+
+def _where(options: dict[str, Any]) -> Example:
+    def example(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        X = rng.uniform(size=(n, 2))
+        return {"X": X, "covered": rng.random(n) < np.where(X[:, 0] > 0.5, 0.5, 0.99)}, {
+            "alpha": 0.1
+        } | options
+
+    return example
+
+
 def _conditional(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     X = rng.uniform(size=(n, 2))
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
@@ -96,6 +116,15 @@ EXAMPLES: dict[str, Example] = {
     "excess": _pick("ranks", "size"),
     "difficulty_concordance": _pick("ranks", "size", group_size=10, n_draws=200, n_permutations=19),
     "width_against_error": _width_against_error,
+    "coverage_gap": _by("groups", lambda x: np.floor(4 * x).astype(int), alpha=0.1),
+    "equal_opportunity_gap": _by("y_true", lambda x: np.floor(4 * x).astype(int), alpha=0.1),
+    "failing_regions": _where({"keep": "all"}),
+    "feature_stratified_coverage": _by("feature", lambda x: x, alpha=0.1),
+    "label_stratified_coverage": _by("y_true", lambda x: np.floor(4 * x).astype(int)),
+    "size_coverage_correlation": _by("size", lambda x: x, n_draws=99),
+    "size_coverage_hsic": _by("size", lambda x: x, n_draws=99),
+    "size_stratified_coverage": _by("size", lambda x: np.floor(4 * x), alpha=0.1),
+    "worst_slab_coverage": _where({"n_directions": 20}),
     "ert": _conditional,
     "ert_table": _conditional,
 }

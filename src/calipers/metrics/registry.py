@@ -23,6 +23,10 @@ _MODULES = (
     "criteria",
     "interval_size",
     "conditional.excess_risk",
+    "conditional.slab",
+    "conditional.groups",
+    "conditional.dependence",
+    "conditional.regions",
 )
 
 

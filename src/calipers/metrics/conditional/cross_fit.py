@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count, check_groups
 from calipers.metrics.conditional.classifier import deal
-from calipers.metrics.conditional.learners import DefaultLearner, EstimatorLearner, Prediction
+from calipers.metrics.conditional.learners import Learner, Prediction
 
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 _FEWEST_TRAINING_ROWS = 10
@@ -56,7 +56,7 @@ class CrossFit:
 
 
 def cross_fit(
-    learner: DefaultLearner | EstimatorLearner,
+    learner: Learner,
     X: np.ndarray,
     strata: np.ndarray,
     *,
@@ -86,7 +86,7 @@ def cross_fit(
 
 
 def _sequential_steps(
-    learner: DefaultLearner | EstimatorLearner,
+    learner: Learner,
     splits: Splits,
     found: Sequence[Prediction],
     rng: np.random.Generator,

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -21,6 +21,18 @@ from calipers.metrics.conditional.classifier import CoverageClassifier, smoothed
 # Predictions closer to the target than rounding are the target: the L1 score jumps there.
 _ROUNDING = 1e-9
 EXTRAS = ("lightgbm", "catboost", "tabicl", "tabpfn")
+
+
+class Learner(Protocol):
+    """Learns from some rows, predicts for others; rows are given by number."""
+
+    def fit_predict(self, train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Prediction:
+        """P(covered | x) for the test rows, learnt from the training rows."""
+        ...
+
+    def for_test(self) -> Learner:
+        """The learner of the sequential test."""
+        ...
 
 
 class Prediction(NamedTuple):
