@@ -1,0 +1,230 @@
+"""``python3 dev.py bench --gpu``: the kernels on GPU arrays against bare device primitives and two CPU cores.
+
+For each job: our time on the device, the time of the primitives nobody can avoid (one sort, one search,
+one cumulative sum, one read), and our own time on two CPU cores (numpy). Ranks must be identical on
+both. Without a GPU the same script runs on the CPU at small sizes, to test itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "2")
+
+import numpy as np  # noqa: E402 - after the number of threads is set
+
+CPU_SHARE = 20  # the CPU runs a twentieth of the rows; its time is scaled up, all these jobs are row by row
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One comparison: inputs by size, our call, the bare primitives, how to compare the answers."""
+
+    name: str
+    make: Callable[[int], dict[str, np.ndarray]]
+    size: int
+    small: int
+    ours: Callable[[dict[str, Any]], Any]
+    bare: Callable[[dict[str, Any]], Any]
+    exact: bool = True
+
+
+def p_value_inputs(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {"calibration": rng.random(n), "test": rng.random((n, min(1000, n)))}
+
+
+def p_values(x: dict[str, Any]) -> Any:
+    from calipers.conformal import conformal_p_values
+
+    return conformal_p_values(x["calibration"], x["test"])
+
+
+def bare_p_values(x: dict[str, Any]) -> Any:
+    import torch
+
+    ordered = torch.sort(x["calibration"]).values
+    return torch.searchsorted(ordered, x["test"]).double() / (len(ordered) + 1)
+
+
+def probability_inputs(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    P = rng.random((n, min(1000, n)), dtype=np.float32) ** 8
+    return {"P": P / P.sum(axis=1, keepdims=True)}
+
+
+def sets_by(score: str) -> Callable[[dict[str, Any]], Any]:
+    def run(x: dict[str, Any]) -> Any:
+        from calipers import conformal
+
+        return getattr(conformal, score)(x["P"]) <= 0.9
+
+    return run
+
+
+def bare_row_sort(x: dict[str, Any]) -> Any:
+    import torch
+
+    ordered, order = torch.sort(x["P"], dim=1, descending=True)
+    total = torch.cumsum(ordered, dim=1)
+    return torch.empty_like(total).scatter_(1, order, total) <= 0.9
+
+
+def score_inputs(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    f = rng.random(n)
+    return {"f": f, "y": rng.random(n) < f}
+
+
+def calibration(x: dict[str, Any]) -> Any:
+    from calipers.metrics import calibration_error
+
+    return float(calibration_error(x["y"], x["f"], random_state=0))
+
+
+def bare_calibration(x: dict[str, Any]) -> Any:
+    import torch
+
+    f, order = torch.sort(x["f"])
+    walk = torch.cumsum(torch.take(x["y"].double(), order) - f, dim=0)
+    return float(torch.max(walk) - torch.min(walk)) / len(f)
+
+
+def criteria_inputs(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    k = min(1000, n)
+    return {"y": rng.integers(0, k, n), "p": rng.random((n, k), dtype=np.float32)}
+
+
+def criteria(x: dict[str, Any]) -> Any:
+    from calipers.metrics import efficiency
+
+    return {
+        name: float(e) for name, e in efficiency(x["y"], x["p"], classes=np.arange(x["p"].shape[1])).items()
+    }
+
+
+def bare_read(x: dict[str, Any]) -> Any:
+    return float(x["p"].sum())
+
+
+def adaptivity_inputs(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(4)
+    return {
+        "covered": rng.random(n) < 0.9,
+        "ease": rng.random(n),
+        "size": rng.integers(1, 9, n).astype(float),
+    }
+
+
+def t_cv(x: dict[str, Any]) -> Any:
+    from calipers.metrics import t_cv as measure
+
+    return float(measure(x["covered"], x["ease"], alpha=0.1))
+
+
+def bare_ease_sort(x: dict[str, Any]) -> Any:
+    import torch
+
+    _, order = torch.sort(x["ease"])
+    return torch.cumsum(torch.take(x["covered"].double(), order), dim=0)
+
+
+def coverage_of(x: dict[str, Any]) -> Any:
+    from calipers.metrics import coverage
+
+    return float(coverage(x["y"], x["p"] > 0.1, alpha=0.1, classes=np.arange(x["p"].shape[1])))
+
+
+JOBS = [
+    Job("p-values, 20k x 20k x 1000", p_value_inputs, 20_000, 300, p_values, bare_p_values),
+    Job("APS sets, 50k x 1000", probability_inputs, 50_000, 300, sets_by("aps"), bare_row_sort),
+    Job("RAPS sets, 50k x 1000", probability_inputs, 50_000, 300, sets_by("raps"), bare_row_sort),
+    Job("SAPS sets, 50k x 1000", probability_inputs, 50_000, 300, sets_by("saps"), bare_row_sort),
+    Job("calibration error, 1e8", score_inputs, 100_000_000, 20_000, calibration, bare_calibration),
+    Job("ten criteria, 50k x 1000", criteria_inputs, 50_000, 300, criteria, bare_read, exact=False),
+    Job("T-CV, 1e7", adaptivity_inputs, 10_000_000, 5_000, t_cv, bare_ease_sort),
+    Job("coverage of sets, 50k x 1000", criteria_inputs, 50_000, 300, coverage_of, bare_read),
+]
+
+
+def device_seconds(call: Callable[[], Any], device: str, repeats: int) -> float:
+    """Best time of a call, the device emptied before and after."""
+    import torch
+
+    def wait() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    call()
+    best = float("inf")
+    for _ in range(repeats):
+        wait()
+        start = time.perf_counter()
+        call()
+        wait()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def same(left: Any, right: Any) -> bool:
+    """Answers of both devices are equal: bit for bit where they count, to rounding where they add."""
+    if isinstance(left, dict):
+        return all(np.isclose(left[key], right[key], rtol=1e-4) for key in left)
+    if isinstance(left, float):
+        return bool(np.isclose(left, right, rtol=1e-9))
+    return bool((left.cpu().numpy() == np.asarray(right)).all())
+
+
+def measure(job: Job, device: str) -> dict[str, Any]:
+    """Times and agreement of one job."""
+    import torch
+
+    size = job.size if device == "cuda" else job.small
+    host = job.make(size)
+    there = {name: torch.from_numpy(value).to(device) for name, value in host.items()}
+    ours, bare = (device_seconds(lambda f=f: f(there), device, 5) for f in (job.ours, job.bare))
+    small = job.make(max(job.small, size // CPU_SHARE))
+    start = time.perf_counter()
+    on_cpu = job.ours(small)
+    cpu = (time.perf_counter() - start) * size / max(job.small, size // CPU_SHARE)
+    moved = {name: torch.from_numpy(value).to(device) for name, value in small.items()}
+    row = {"job": job.name, "device": device, "rows": size, "ours_ms": 1e3 * ours, "bare_ms": 1e3 * bare}
+    row |= {"over_bare": ours / bare, "cpu_ms": 1e3 * cpu, "times_cpu": cpu / ours}
+    return row | {"same": same(job.ours(moved), on_cpu)}
+
+
+def main() -> int:
+    """Measure every job, print the table, write it as JSON when CALIPERS_GPU_OUT names a file."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(2)
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    rows = []
+    for job in JOBS:
+        if words and not any(word in job.name for word in words):
+            continue
+        row = measure(job, device)
+        rows.append(row)
+        print(
+            f"{row['job']:32} ours {row['ours_ms']:9.2f} ms  bare {row['bare_ms']:9.2f} ms "
+            f"({row['over_bare']:5.2f}x)  "
+            f"two cores {row['cpu_ms']:10.0f} ms ({row['times_cpu']:6.0f}x)  same {row['same']}",
+            flush=True,
+        )
+    if place := os.environ.get("CALIPERS_GPU_OUT"):
+        with open(place, "w", encoding="utf-8") as file:  # noqa: PTH123 - a path from outside
+            json.dump(rows, file, indent=1)
+    return 0 if all(row["same"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
