@@ -200,14 +200,14 @@ def calibrate_if_needed(
 
 
 def cross_fit(
-    calibrator: BinaryCalibrator,
+    calibrator: Any,
     p: np.ndarray,
     y: np.ndarray,
     weights: np.ndarray | None,
     folds: np.ndarray,
 ) -> np.ndarray:
-    """Each row's probability from a calibrator fitted on the other folds."""
-    preview = np.empty(p.size)
+    """Each row's probabilities, (n,) or (n, K), from a calibrator fitted on the other folds."""
+    preview = np.empty(p.shape)
     for fold in np.unique(folds):
         out = folds == fold
         kept = None if weights is None else weights[~out]

@@ -20,6 +20,7 @@ COMMANDS = {
     "repair": "repair",
     "serve": "serve",
     "forecast": "forecast",
+    "calibrate": "calibrate",
     "study": "study",
 }
 

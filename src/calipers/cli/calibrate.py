@@ -1,0 +1,300 @@
+"""``calipers calibrate FILE``: calibrated probabilities, and the audit before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from calipers.cli.options import (
+    ConfigOption,
+    FileArgument,
+    JsonOption,
+    ProbaOption,
+    QuietOption,
+    SeedOption,
+    YOption,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from calipers.auditing import Audit
+    from calipers.cli.options import Settings
+    from calipers.inputs.files import Predictions
+    from calipers.results import EstimateTable
+
+METHODS = ("auto", "isotonic", "platt", "temperature", "beta", "spline", "venn-abers")
+# Ending of the input -> ending of the output; what polars cannot write in the same form becomes csv.
+ENDINGS = {
+    "csv": ".csv",
+    "tsv": ".csv",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+    "json-lines": ".jsonl",
+    "npz": ".npz",
+}
+
+
+def command(
+    file: FileArgument,
+    y: YOption = None,
+    proba: ProbaOption = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help=f"One of {', '.join(METHODS)}; auto tests first and leaves a calibrated model alone.",
+        ),
+    ] = "auto",
+    folds: Annotated[int, typer.Option("--folds", help="Parts; each is calibrated by the others.")] = 5,
+    apply: Annotated[
+        Path | None,
+        typer.Option("--apply", help="Also calibrate this file, with a calibrator fitted on all of FILE."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for calibrated.*, calibration.json and the two reports.")
+    ] = Path("calipers-calibrated"),
+    seed: SeedOption = None,
+    config: ConfigOption = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on", help="Exit with 1 when the calibrated rows still have: issue, warning, ..."
+        ),
+    ] = "never",
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Calibrate the probabilities of a file and audit them before and after.
+
+    Every row is calibrated by a map that did not see it, so the audit of the result is honest. The file
+    itself is never changed. Columns are found by name: y_true, p_<class>.
+    """
+    from calipers.cli.options import exit_code, settings_from
+
+    settings = settings_from(config).over({"y": y, "proba": proba, "seed": seed})
+    exit_code((), fail_on)
+    result = calibrate(file, settings, method=method, folds=folds)
+    places = write(result, file, settings, out)
+    if apply is not None:
+        places.append(write_other(result, apply, settings, out))
+    if as_json:
+        print((out / "calibration.json").read_text(encoding="utf-8"))
+    elif not quiet:
+        show(result, places)
+    return exit_code(result.after.findings, fail_on)
+
+
+class Calibrated(NamedTuple):
+    """What was read, what became of it, and why."""
+
+    predictions: Predictions
+    probabilities: np.ndarray
+    calibrator: Any
+    verdict: str
+    before: Audit
+    after: Audit
+    readings: dict[str, EstimateTable]
+
+
+def calibrate(file: Path, settings: Settings, *, method: str, folds: int) -> Calibrated:
+    """Cross-fitted probabilities of a file with their audits."""
+    import numpy as np
+
+    from calipers.calibration.conditional import cross_fit
+    from calipers.cli.options import read_file
+    from calipers.exceptions import InputError
+    from calipers.inputs import check_count
+
+    check_count(folds, name="--folds", minimum=2)
+    if method not in METHODS:
+        raise InputError(f"--method must be one of {', '.join(METHODS)}, got {method!r}.")
+    predictions, _ = read_file(file, settings)
+    stated = predictions.probabilities
+    if stated is None:
+        raise InputError(
+            f"{file} has no probabilities; name their columns p_<class> or choose them with --proba."
+        )
+    rng = np.random.default_rng(settings.seed or 0)
+    labels = positive_labels(predictions)
+    calibrator, verdict = choose(method, stated, labels, predictions, rng)
+    calibrated = stated
+    if calibrator is not None:
+        parts = rng.permutation(len(labels)) % folds
+        base = stated[:, 1] if stated.ndim == 2 and stated.shape[1] == 2 else stated
+        found = cross_fit(calibrator, base, labels, predictions.sample_weight, parts)
+        calibrated = like(found, stated)
+        calibrator.fit(base, labels, predictions.sample_weight)
+    seed = settings.seed or 0
+    audits = [audit_of(p, predictions, seed, file) for p in (stated, calibrated)]
+    readings = {
+        name: read_calibration(p, predictions, seed)
+        for name, p in (("before", stated), ("after", calibrated))
+    }
+    return Calibrated(predictions, calibrated, calibrator, verdict, audits[0], audits[1], readings)
+
+
+def positive_labels(predictions: Predictions) -> Any:
+    """True for the positive class of two, or the column of the label of each row."""
+    from calipers.inputs import check_binary, encode_labels
+
+    stated = predictions.probabilities
+    if stated is None or stated.ndim == 1:
+        return check_binary(predictions.y_true)
+    codes = encode_labels(predictions.y_true, stated.shape[1], classes=predictions.classes)
+    return codes == 1 if stated.shape[1] == 2 else codes
+
+
+def choose(
+    method: str, stated: Any, labels: Any, predictions: Predictions, rng: np.random.Generator
+) -> tuple[Any, str]:
+    """The calibrator of a method, None to leave everything alone, and a sentence."""
+    from calipers.calibration import (
+        IsotonicCalibrator,
+        LinkCalibrator,
+        OneVsRestCalibrator,
+        TemperatureCalibrator,
+        VennAbersCalibrator,
+        calibrate_if_needed,
+    )
+
+    several = stated.ndim == 2 and stated.shape[1] > 2
+    columns = range(stated.shape[1]) if several else None
+    if several and method in {"auto", "temperature"}:
+        return TemperatureCalibrator(classes=columns), "Calibrated by one softmax temperature."
+    if method == "auto":
+        base = stated[:, 1] if stated.ndim == 2 else stated
+        chosen = calibrate_if_needed(base, labels, sample_weight=predictions.sample_weight, random_state=rng)
+        return chosen.calibrator_, chosen.verdict_
+    special = {"isotonic": IsotonicCalibrator, "venn-abers": VennAbersCalibrator}
+    one = special[method]() if method in special else LinkCalibrator(method)
+    made = OneVsRestCalibrator(one, classes=columns) if several else one
+    return made, f"Calibrated by {method}{', one class against the rest' if several else ''}, as asked."
+
+
+def like(calibrated: Any, stated: Any) -> Any:
+    """The calibrated probabilities in the shape of the stated ones."""
+    import numpy as np
+
+    if stated.ndim == 2 and calibrated.ndim == 1:
+        return np.stack([1 - calibrated, calibrated], axis=1)
+    return calibrated
+
+
+def audit_of(probabilities: Any, predictions: Predictions, seed: int, file: Path) -> Audit:
+    """The audit of probabilities alone."""
+    from calipers.auditing import audit
+
+    return audit(
+        predictions.y_true,
+        probabilities=probabilities,
+        classes=predictions.classes,
+        sample_weight=predictions.sample_weight,
+        random_state=seed,
+        name=file.stem,
+    )
+
+
+def read_calibration(probabilities: Any, predictions: Predictions, seed: int) -> EstimateTable:
+    """Calibration error and the verdict of all tests, Brier score and log loss."""
+    import numpy as np
+
+    from calipers.inference import mean_estimate
+    from calipers.metrics import calibration_error, calibration_tests
+    from calipers.results import EstimateTable
+
+    y, weights = predictions.y_true, predictions.sample_weight
+    options: dict[str, Any] = {"classes": predictions.classes, "sample_weight": weights, "random_state": seed}
+    codes = np.asarray(positive_labels(predictions)).astype(np.int64)
+    P = np.stack([1 - probabilities, probabilities], axis=1) if probabilities.ndim == 1 else probabilities
+    hot = np.eye(P.shape[1])[codes]
+    # Half the sum over both columns is the usual Brier score of two classes.
+    brier = np.sum((P - hot) ** 2, axis=1) / (2 if P.shape[1] == 2 else 1)
+    loss = -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).tiny))
+    found = [
+        calibration_error(y, probabilities, **options),
+        calibration_tests(y, probabilities, **options)["verdict"],
+        mean_estimate(brier, name="Brier score", weights=weights),
+        mean_estimate(loss, name="log loss", weights=weights),
+    ]
+    return EstimateTable(found, title="Calibration")
+
+
+def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list[Path]:
+    """The calibrated file, both audits as one JSON, and two reports."""
+    import json
+
+    from calipers.cli.files import writable_folder
+    from calipers.results import to_json
+
+    folder = writable_folder(out)
+    places = [write_rows(file, result.probabilities, settings, folder, "calibrated")]
+    document = {
+        "verdict": result.verdict,
+        "calibrator": repr(result.calibrator),
+        "calibration": {name: json.loads(to_json(table)) for name, table in result.readings.items()},
+        "before": json.loads(result.before.to_json()),
+        "after": json.loads(result.after.to_json()),
+    }
+    summary = folder / "calibration.json"
+    summary.write_text(json.dumps(document, indent=2, ensure_ascii=False), encoding="utf-8")
+    for name, found in (("before", result.before), ("after", result.after)):
+        found.to_html(folder / f"report_{name}.html")
+        places.append(folder / f"report_{name}.html")
+    return [*places, summary]
+
+
+def write_other(result: Calibrated, file: Path, settings: Settings, out: Path) -> Path:
+    """Another file with the same columns, through the calibrator fitted on all rows."""
+    import numpy as np
+
+    from calipers.cli.options import read_file
+
+    predictions, _ = read_file(file, settings)
+    stated = np.asarray(predictions.probabilities)
+    calibrated = stated
+    if result.calibrator is not None:
+        base = stated[:, 1] if stated.ndim == 2 and stated.shape[1] == 2 else stated
+        calibrated = like(np.asarray(result.calibrator.predict(base)), stated)
+    return write_rows(file, calibrated, settings, out, f"{file.name.split('.')[0]}_calibrated")
+
+
+def write_rows(file: Path, probabilities: Any, settings: Settings, folder: Path, stem: str) -> Path:
+    """All columns of a file with its probabilities replaced, in the same format."""
+    import numpy as np
+
+    from calipers.inputs.files import read_table
+    from calipers.inputs.files.formats import kind_of
+    from calipers.inputs.files.roles import assign_roles
+
+    place = folder / f"{stem}{ENDINGS[kind_of(file)]}"
+    table = read_table(file)
+    if isinstance(table, dict):
+        np.savez_compressed(place, **(table | {"probabilities": probabilities}))
+        return place
+    roles = assign_roles(table.columns, settings.columns(), place=str(file))
+    names = list(roles.per_class["probabilities"].values())
+    values = probabilities[:, None] if probabilities.ndim == 1 else probabilities
+    import polars as pl
+
+    table = table.with_columns(pl.Series(name, values[:, k]) for k, name in enumerate(names))
+    writers: dict[str, Any] = {
+        ".csv": table.write_csv,
+        ".parquet": table.write_parquet,
+        ".arrow": table.write_ipc,
+        ".jsonl": table.write_ndjson,
+    }
+    writers[place.suffix](place)
+    return place
+
+
+def show(result: Calibrated, places: list[Path]) -> None:
+    """The sentence, both answers about probabilities, and the files."""
+    print(result.verdict)
+    for name, table in result.readings.items():
+        for estimate in table.values():
+            print(f"{name}: {estimate}")
+    for place in places:
+        print(place)

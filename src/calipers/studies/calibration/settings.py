@@ -1,0 +1,57 @@
+"""Sizes of the study, in full and as a quick check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SEED = 0
+N_VALIDATION = 2000  # as in the paper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How large every part is.
+
+    Parameters
+    ----------
+    lda_runs, lda_documents, lda_topics, lda_words : int
+        Table 1: repetitions, documents for training (and half as many held out), topics, dictionary.
+    n_train, n_test : int
+        Largest number of rows used of each table.
+    n_trees : int
+        Trees of the forest and rounds of boosting.
+    convergence_sizes, convergence_runs
+        Claim 6: sample sizes and repetitions.
+    link_runs : mapping of size to repetitions
+        Link families by likelihood and by minimum error.
+    decide : bool
+        Whether the sizes are large enough for verdicts on the paper's claims.
+    """
+
+    lda_runs: int = 5
+    lda_documents: int = 20_000
+    lda_topics: int = 20
+    lda_words: int = 1000
+    n_train: int = 40_000
+    n_test: int = 100_000
+    n_trees: int = 200
+    convergence_sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+    convergence_runs: int = 40
+    link_runs: tuple[tuple[int, int], ...] = ((2000, 20), (20_000, 6))
+    decide: bool = True
+
+
+FULL = Settings()
+QUICK = Settings(
+    lda_runs=1,
+    lda_documents=800,
+    lda_topics=6,
+    lda_words=120,
+    n_train=1500,
+    n_test=3000,
+    n_trees=5,
+    convergence_sizes=(100, 1000),
+    convergence_runs=4,
+    link_runs=((400, 2),),
+    decide=False,
+)

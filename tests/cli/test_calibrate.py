@@ -1,0 +1,118 @@
+"""``calipers calibrate``: honest rows, untouched input, both audits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.calibration import IsotonicCalibrator
+from calipers.cli import main
+from calipers.datasets import ScoreWorld
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    p, y = ScoreWorld("uniform", "shift", 0.8).sample(1500, random_state=0)
+    columns = {"y_true": np.where(y == 1, "yes", "no"), "p_no": 1 - p, "p_yes": p, "age": 10 * p}
+    pl.DataFrame(columns).write_csv(tmp_path / "rows.csv")
+    return tmp_path / "rows.csv"
+
+
+def test_a_broken_file_is_repaired_and_itself_not_changed(broken: Path, capsys) -> None:
+    out, before = broken.parent / "out", hashlib.sha256(broken.read_bytes()).hexdigest()
+    assert main(["calibrate", str(broken), "--out", str(out)]) == 0
+    assert hashlib.sha256(broken.read_bytes()).hexdigest() == before
+    assert "Repaired by LinkCalibrator" in capsys.readouterr().out
+    rows, found = pl.read_csv(broken), pl.read_csv(out / "calibrated.csv")
+    assert found.columns == rows.columns
+    assert found["age"].equals(rows["age"])
+    np.testing.assert_allclose(found["p_no"] + found["p_yes"], 1, atol=1e-12)
+    document = json.loads((out / "calibration.json").read_text(encoding="utf-8"))
+    errors = [document["calibration"][name] for name in ("before", "after")]
+    assert "Repaired" in document["verdict"]
+    assert {"before", "after"} <= set(document)
+    assert json.dumps(errors[0]) != json.dumps(errors[1])
+    assert (out / "report_before.html").is_file()
+    assert (out / "report_after.html").is_file()
+
+
+def test_every_row_is_calibrated_by_the_other_folds(broken: Path) -> None:
+    out = broken.parent / "out"
+    assert (
+        main(["calibrate", str(broken), "--out", str(out), "--method", "isotonic", "--quiet", "--folds", "3"])
+        == 0
+    )
+    rows, found = pl.read_csv(broken), pl.read_csv(out / "calibrated.csv")
+    p, y = rows["p_yes"].to_numpy(), rows["y_true"].to_numpy() == "yes"
+    parts = np.random.default_rng(0).permutation(len(y)) % 3
+    for part in range(3):
+        kept = parts != part
+        expected = IsotonicCalibrator().fit(p[kept], y[kept]).predict(p[~kept])
+        np.testing.assert_allclose(found["p_yes"].to_numpy()[~kept], expected, atol=1e-12)
+
+
+def test_a_calibrated_file_is_left_alone(tmp_path: Path, capsys) -> None:
+    p, y = ScoreWorld().sample(1500, random_state=1)
+    pl.DataFrame({"y_true": y, "p_1": p}).write_parquet(tmp_path / "good.parquet")
+    assert main(["calibrate", str(tmp_path / "good.parquet"), "--out", str(tmp_path / "o"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"].startswith("Left alone")
+    assert pl.read_parquet(tmp_path / "o" / "calibrated.parquet")["p_1"].to_numpy().tolist() == p.tolist()
+
+
+def test_another_file_goes_through_the_calibrator_of_all_rows(broken: Path) -> None:
+    out = broken.parent / "out"
+    words = [
+        "calibrate",
+        str(broken),
+        "--method",
+        "isotonic",
+        "--apply",
+        str(broken),
+        "--out",
+        str(out),
+        "-q",
+    ]
+    assert main(words) == 0
+    rows, found = pl.read_csv(broken), pl.read_csv(out / "rows_calibrated.csv")
+    p, y = rows["p_yes"].to_numpy(), rows["y_true"].to_numpy() == "yes"
+    np.testing.assert_allclose(found["p_yes"], IsotonicCalibrator().fit_predict(p, y), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "isotonic", "beta"])
+def test_several_classes_and_npz(tmp_path: Path, method: str) -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], size=600)
+    y = np.array([rng.choice(3, p=row) for row in P])
+    sharp = P**3 / (P**3).sum(axis=1, keepdims=True)
+    np.savez(tmp_path / "rows.npz", y_true=y, probabilities=sharp)
+    out = tmp_path / "o"
+    assert main(["calibrate", str(tmp_path / "rows.npz"), "--method", method, "--out", str(out), "-q"]) == 0
+    with np.load(out / "calibrated.npz") as found:
+        np.testing.assert_allclose(found["probabilities"].sum(axis=1), 1, atol=1e-9)
+        assert np.mean((found["probabilities"] - P) ** 2) < np.mean((sharp - P) ** 2)
+        assert found["y_true"].tolist() == y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "magic"], "--method must be one of auto, isotonic"),
+        (["--folds", "1"], "--folds must be a whole number of at least 2"),
+        (["--proba", "q_*"], "has no column like q_*"),
+        (["--fail-on", "sometimes"], "--fail-on must be"),
+    ],
+)
+def test_bad_options_are_bad_input(broken: Path, words: list[str], message: str, capsys) -> None:
+    assert main(["calibrate", str(broken), "--out", str(broken.parent / "o"), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_without_probabilities_is_bad_input(tmp_path: Path, capsys) -> None:
+    pl.DataFrame({"y_true": [1, 0], "lower": [0, 0], "upper": [1, 1]}).write_csv(tmp_path / "rows.csv")
+    assert main(["calibrate", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "o")]) == 2
+    assert "has no probabilities" in capsys.readouterr().err
