@@ -13,7 +13,7 @@ from calipers.calibration.isotonic import IsotonicCalibrator
 from calipers.calibration.links import LinkCalibrator
 from calipers.exceptions import InputError
 from calipers.inputs import check_alpha, check_count
-from calipers.metrics import calibration_error
+from calipers.metrics import calibration_error, calibration_tests
 from calipers.results import Estimate
 
 
@@ -48,15 +48,17 @@ class ConditionalCalibrator(BinaryCalibrator):
     before_, after_ : Estimate
         Calibration error as stated, and of the chosen candidate's cross-fitted probabilities (None when not
         needed).
+    test_ : Estimate
+        The verdict of all tests before repair; its ``p_value`` decides.
     verdict_ : str
         What was done and why, in a sentence.
 
     Notes
     -----
-    The test is that of `calipers.metrics.calibration_error`: exact Monte Carlo under calibration.
-    Cross-fitted probabilities of a row come from a calibrator that did not see it, so ``after_`` is an
-    honest preview (its p-value is approximate: the folds share rows). A candidate must also lower the
-    cross-fitted Brier score.
+    The test is the verdict of `calipers.metrics.calibration_tests`: five statistics, slopes and oscillations
+    among them, one exact Monte-Carlo null under calibration. Cross-fitted probabilities of a row come from a
+    calibrator that did not see it, so ``after_`` is an honest preview (a test of it is approximate: the folds
+    share rows). A candidate must also lower the cross-fitted Brier score.
 
     Examples
     --------
@@ -93,7 +95,8 @@ class ConditionalCalibrator(BinaryCalibrator):
         weights = None if rows.weights is None else as_numpy(rows.weights)
         rng = generator(self.random_state)
         self.before_ = calibration_error(y, p, sample_weight=weights, random_state=rng)
-        self.needed_ = bool(self.before_.p_value is not None and self.before_.p_value < self.alpha)
+        self.test_ = _verdict(p, y, weights, rng)
+        self.needed_ = _p(self.test_) < self.alpha
         self.calibrator_: BinaryCalibrator | None = None
         self.after_: Estimate | None = None
         if self.needed_:
@@ -114,7 +117,7 @@ class ConditionalCalibrator(BinaryCalibrator):
             best = score
             self.after_ = calibration_error(y, preview, sample_weight=weights, random_state=rng)
             self.calibrator_ = clone(candidate).fit(p, y, weights)
-            if self.after_.p_value is None or self.after_.p_value >= self.alpha:
+            if _p(_verdict(preview, y, weights, rng)) >= self.alpha:
                 return
 
     def _candidates(self) -> list[BinaryCalibrator]:
@@ -127,19 +130,23 @@ class ConditionalCalibrator(BinaryCalibrator):
 
     def _sentence(self) -> str:
         before = f"calibration error {float(self.before_):.4f}"
+        verdict = f"verdict of all tests p = {_p(self.test_):.2g}"
         if not self.needed_:
-            return f"Left alone: {before} is what a calibrated model reads (p = {_p(self.before_)})."
+            return f"Left alone: {before} is what a calibrated model reads ({verdict})."
         if self.calibrator_ is None or self.after_ is None:
-            return f"Left alone: {before} (p = {_p(self.before_)}), but no candidate lowers the Brier score."
+            return f"Left alone: {before} ({verdict}), but no candidate lowers the Brier score."
         name = type(self.calibrator_).__name__
-        return (
-            f"Repaired by {name}: {before} (p = {_p(self.before_)}) becomes {float(self.after_):.4f} "
-            f"(p = {_p(self.after_)}) on rows it did not see."
-        )
+        after = f"{float(self.after_):.4f}"
+        return f"Repaired by {name}: {before} ({verdict}) becomes {after} on rows it did not see."
 
 
-def _p(estimate: Estimate) -> str:
-    return "unknown" if estimate.p_value is None else f"{estimate.p_value:.2g}"
+def _p(estimate: Estimate) -> float:
+    # Without a p-value there is no ground to repair.
+    return 1.0 if estimate.p_value is None else estimate.p_value
+
+
+def _verdict(p: np.ndarray, y: np.ndarray, weights: np.ndarray | None, rng: np.random.Generator) -> Estimate:
+    return calibration_tests(y, p, sample_weight=weights, random_state=rng)["verdict"]
 
 
 def calibrate_if_needed(

@@ -44,7 +44,7 @@ def test_a_smooth_fault_takes_the_simple_candidate_and_a_step_the_flexible_one()
 
 
 def test_calibrated_models_are_touched_as_rarely_as_alpha_says() -> None:
-    rng, runs = np.random.default_rng(0), 300
+    rng, runs = np.random.default_rng(0), 150
     touched = 0
     for _ in range(runs):
         p, y = ScoreWorld("levels").sample(300, random_state=rng)

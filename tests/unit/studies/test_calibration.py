@@ -21,6 +21,7 @@ from calipers.studies.calibration.documents import (
     make_topics,
 )
 from calipers.studies.calibration.settings import QUICK
+from calipers.studies.calibration.tables import Stated, cached
 from calipers.studies.calibration.theory import WORLDS, widths
 
 
@@ -58,12 +59,13 @@ def test_the_joint_solver_is_logistic_regression_per_label() -> None:
     weights, intercepts = fit_logistic(corpus.counts, corpus.labels)
     fitted = expit(corpus.counts @ weights + intercepts)
     for k in (0, 5):
-        model = LogisticRegression(C=1.0, max_iter=20_000, tol=1e-8).fit(corpus.counts, corpus.labels[:, k])
+        model = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-8)
+        model.fit(corpus.counts, corpus.labels[:, k])
         np.testing.assert_allclose(fitted[:, k], model.predict_proba(corpus.counts)[:, 1], atol=2e-3)
 
 
 def test_the_certificate_is_tighter_than_the_theorem_by_the_promised_factors() -> None:
-    for row in widths((1000, 10_000, 100_000)):
+    for row in widths((1000, 10_000)):
         assert row.printed_massart > 10 * row.guaranteed
         assert row.printed_exact > 7 * row.guaranteed
 
@@ -75,10 +77,24 @@ def test_the_falling_world_is_a_probability_and_falls() -> None:
     assert (np.diff(eta) < 0).any()
 
 
+def test_what_was_kept_is_not_made_again(tmp_path: Path) -> None:
+    stated = Stated(*(np.array([k / 4, 0.5]) for k in range(4)))
+    made: list[int] = []
+
+    def make() -> Stated:
+        made.append(1)
+        return stated
+
+    for _ in range(2):
+        found = cached(tmp_path / "deep" / "kept.npz", make)
+        assert all(np.array_equal(one, other) for one, other in zip(found, stated, strict=True))
+    assert made == [1]
+
+
 def test_a_quick_run_writes_everything_and_decides_nothing(data_dir: Path, tmp_path: Path) -> None:
     report = run_study("calibration", data_dir, tmp_path, quick=True)
     assert all(path.is_file() and path.stat().st_size > 100 for path in report.files)
-    assert len(report.files) == 13
+    assert len(report.files) == 13  # seven tables, five figures, the claims
     assert len(report.claims) == 20
     assert all(claim.agrees is None for claim in report.claims)
     with (tmp_path / "learners.csv").open(encoding="utf-8") as stream:
@@ -86,5 +102,3 @@ def test_a_quick_run_writes_everything_and_decides_nothing(data_dir: Path, tmp_p
     assert len(rows) == 10
     assert all(float(row["c_emp"]) <= float(row["guaranteed_high"]) for row in rows)
     assert all(float(row["c_emp_isotonic_own_rows"]) < 1e-14 for row in rows)
-    again = run_study("calibration", data_dir, tmp_path, quick=True)  # from what was kept
-    assert [claim.ours for claim in again.claims] == [claim.ours for claim in report.claims]

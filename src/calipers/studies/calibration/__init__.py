@@ -78,7 +78,7 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         seen = list(progress.track(images.read_images(data, settings), total=11, description="image models"))
         approach = list(convergence(settings))
         links = list(link_comparison(settings))
-    bounds = widths()
+    bounds = widths(settings.certificate_sizes)
     files = (
         write_table(out / "table1.csv", TableOne._fields, runs),
         write_table(out / "learners.csv", repairs.HEADER, [repairs.row_of(r) for r in judged]),
@@ -115,7 +115,7 @@ def _judge_learners(
         for learner in LEARNERS:
             path = cache / f"{dataset}_{learner.replace(' ', '_')}.npz"
             stated = cached(path, functools.partial(_train, learner, table, settings))
-            yield repairs.judge(dataset, learner, stated)
+            yield repairs.judge(dataset, learner, stated, settings.n_draws)
             progress.advance(bar)
 
 

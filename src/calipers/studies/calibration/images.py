@@ -41,7 +41,7 @@ def read_images(data: Path | None, settings: Settings) -> Iterator[ImageReading]
         # Published float32 rows sum to 1 within rounding.
         P = np.asarray(probabilities)[rows]
         P = P / P.sum(axis=1, keepdims=True)
-        options: dict[str, Any] = {"n_models": len(models), "random_state": SEED}
+        options: dict[str, Any] = {"n_models": len(models), "n_draws": settings.n_draws, "random_state": SEED}
         yield ImageReading(
             model=name,
             accuracy=float(np.mean(P.argmax(axis=1) == y)),

@@ -29,9 +29,9 @@ class Repair(NamedTuple):
     verdict: str
 
 
-def judge(dataset: str, learner: str, stated: Stated) -> Repair:
+def judge(dataset: str, learner: str, stated: Stated, n_draws: int) -> Repair:
     """Certificates hold for all five learners at once; isotonic regression sees the validation rows only."""
-    options: dict[str, Any] = {"n_models": len(LEARNERS), "random_state": SEED}
+    options: dict[str, Any] = {"n_models": len(LEARNERS), "n_draws": n_draws, "random_state": SEED}
     isotonic = IsotonicCalibrator().fit(stated.validation, stated.y_validation)
     after = isotonic.predict(stated.test)
     own = isotonic.predict(stated.validation)

@@ -22,8 +22,12 @@ class Settings:
         Trees of the forest and rounds of boosting.
     convergence_sizes, convergence_runs
         Claim 6: sample sizes and repetitions.
-    link_runs : mapping of size to repetitions
+    certificate_sizes : tuple of int
+        Rows at which the certificates are compared.
+    link_runs : pairs of size and repetitions
         Link families by likelihood and by minimum error.
+    n_draws : int
+        Draws of the exact tests.
     decide : bool
         Whether the sizes are large enough for verdicts on the paper's claims.
     """
@@ -37,7 +41,9 @@ class Settings:
     n_trees: int = 200
     convergence_sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
     convergence_runs: int = 40
+    certificate_sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
     link_runs: tuple[tuple[int, int], ...] = ((2000, 20), (20_000, 6))
+    n_draws: int = 999
     decide: bool = True
 
 
@@ -52,6 +58,8 @@ QUICK = Settings(
     n_trees=5,
     convergence_sizes=(100, 1000),
     convergence_runs=4,
+    certificate_sizes=(100, 1000),
     link_runs=((400, 2),),
+    n_draws=49,
     decide=False,
 )
