@@ -28,9 +28,16 @@ from tests.unit.performance.algorithms import LastRowModel, MeanModel
 SURE = 1e-4  # probability that a right program fails one check
 
 
+@pytest.fixture(params=[1, pytest.param(10, marks=pytest.mark.slow)], ids=["short", "long"])
+def times(request):
+    """How many times the short run."""
+    return request.param
+
+
 def assert_covers(hits, exact, *, continuous=True):
     """The hits agree with Binomial(runs, exact), or are at least that many."""
     runs, count = len(hits), int(np.sum(hits))
+    print(f"covered {count / runs:.4f} of {runs} runs, exact {exact:.4f}")
     assert count >= stats.binom.ppf(SURE, runs, exact), (count / runs, exact)
     if continuous:
         assert count <= stats.binom.isf(SURE, runs, exact), (count / runs, exact)
@@ -46,10 +53,10 @@ LOSSES = {
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("n", [19, 58])
-def test_candidate_bounds_cover_exactly_their_rank(kind, n):
+def test_candidate_bounds_cover_exactly_their_rank(kind, n, times):
     rng = np.random.default_rng(n)
     hits = {"two-sided": [], "upper": [], "lower": []}
-    for _ in range(800):
+    for _ in range(800 * times):
         *seen, new = LOSSES[kind](rng, n + 1)
         forecast = forecast_losses(seen, 0.2)
         low, high = forecast.interval()
@@ -62,10 +69,10 @@ def test_candidate_bounds_cover_exactly_their_rank(kind, n):
         assert_covers(found, exact, continuous=kind != "discrete")
 
 
-def test_coverage_given_the_calibration_set_follows_its_beta_law():
+def test_coverage_given_the_calibration_set_follows_its_beta_law(times):
     world, rng = HeavyTailedWorld("student", shape=2.1), np.random.default_rng(5)
     given = []
-    for _ in range(500):
+    for _ in range(500 * times):
         forecast = forecast_losses(world.sample(60, rng), 0.1)
         low, high = forecast.interval()
         given.append(float(world.cdf(high) - world.cdf(low)))
@@ -85,9 +92,9 @@ def trial_loss(model, X, y, x, z):
 
 
 @pytest.mark.parametrize("model", [MeanModel(), LastRowModel()], ids=["symmetric", "order-dependent"])
-def test_free_algorithm_intervals_cover_a_retrained_model(model):
+def test_free_algorithm_intervals_cover_a_retrained_model(model, times):
     rng, hits = np.random.default_rng(11), []
-    for _ in range(250):
+    for _ in range(250 * times):
         X, y = heteroscedastic(rng, 24 * 5 + 3)
         forecast = AlgorithmPerformance(model, loss="absolute", n_points=24, alpha=0.2, random_state=rng).fit(
             X, y
@@ -103,9 +110,9 @@ def test_free_algorithm_intervals_cover_a_retrained_model(model):
     ("modulation", "learner"),
     [("regression", LinearRegression()), ("quantile", (MeanModel(), LinearRegression()))],
 )
-def test_modulated_intervals_cover_a_retrained_model(modulation, learner):
+def test_modulated_intervals_cover_a_retrained_model(modulation, learner, times):
     rng, hits, one_sided = np.random.default_rng(12), [], []
-    for _ in range(250):
+    for _ in range(250 * times):
         X, y = heteroscedastic(rng, 2 * 9 * 5 + 1)
         forecast = AlgorithmPerformance(
             MeanModel(), loss="absolute", n_points=9, modulation=modulation, learner=learner, random_state=rng
@@ -134,7 +141,7 @@ class SmoothScorer(BaseEstimator):
         return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 
 
-def test_symbolic_sets_cover_the_outcome_of_a_retrained_model():
+def test_symbolic_sets_cover_the_outcome_of_a_retrained_model(times):
     rng, hits = np.random.default_rng(13), []
 
     def draw(n):
@@ -145,7 +152,7 @@ def test_symbolic_sets_cover_the_outcome_of_a_retrained_model():
         return np.where(model.predict(X) == y, "right", np.where(y == 1, "missed", "false alarm"))
 
     algorithm = GaussianNB(var_smoothing=0.1)
-    for _ in range(200):
+    for _ in range(200 * times):
         X, y = draw(3 * 9 * 9)
         forecast = SymbolicPerformance(
             algorithm, outcome=outcome, n_points=9, scorer=SmoothScorer(), learner=(LinearRegression(),),
@@ -158,9 +165,9 @@ def test_symbolic_sets_cover_the_outcome_of_a_retrained_model():
     assert_covers(hits, 0.9)
 
 
-def test_batch_forecasts_cover_the_next_batch():
+def test_batch_forecasts_cover_the_next_batch(times):
     rng, hits, candidate_hits = np.random.default_rng(14), [], []
-    for _ in range(200):
+    for _ in range(200 * times):
         X, y = heteroscedastic(rng, 19 * 7)
         forecast = AlgorithmPerformance(
             MeanModel(), loss="squared", n_points=19, points_per_loss=4, alpha=0.2, random_state=rng
@@ -180,14 +187,14 @@ def test_batch_forecasts_cover_the_next_batch():
 
 
 @pytest.mark.parametrize("kind", ["exponential", "exchangeable, not independent", "discrete"])
-def test_the_monitor_rarely_raises_a_false_alarm(kind):
+def test_the_monitor_rarely_raises_a_false_alarm(kind, times):
     rng, alarms, p_values = np.random.default_rng(15), [], []
-    for _ in range(250):
+    for _ in range(250 * times):
         losses = LOSSES[kind](rng, 200)
         monitor = LossMonitor(losses[:50], false_alarm_rate=0.1, random_state=rng).update(losses[50:])
         alarms.append(monitor.alarm_)
         p_values.append(monitor.p_values_)
-    assert np.sum(alarms) <= stats.binom.isf(SURE, 250, 0.1)
+    assert np.sum(alarms) <= stats.binom.isf(SURE, 250 * times, 0.1)
     assert stats.kstest(np.concatenate(p_values), "uniform").pvalue > SURE
 
 
@@ -199,10 +206,10 @@ def test_the_monitor_sees_a_drift():
     assert np.mean(found) > 0.8
 
 
-def test_weighted_intervals_cover_under_the_shift_and_plain_ones_do_not():
+def test_weighted_intervals_cover_under_the_shift_and_plain_ones_do_not(times):
     # Loss |noise| (1 + x) with x ~ Exp(1) before and Exp(1/2) after: ratio exp(x / 2) / 2.
     rng, weighted, plain = np.random.default_rng(17), [], []
-    for _ in range(600):
+    for _ in range(600 * times):
         x, x_new = rng.exponential(size=99), rng.exponential(2.0)
         losses, loss = np.abs(rng.normal(size=99)) * (1 + x), abs(rng.normal()) * (1 + x_new)
         bound = shifted_intervals(losses, np.exp(x / 2), [np.exp(x_new / 2)], 0.2, side="upper")[0, 1]

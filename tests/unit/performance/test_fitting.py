@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import joblib
@@ -191,6 +192,14 @@ def test_the_bar_is_drawn_on_stderr(capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert "20/20" in output.err
+
+
+def test_two_workers_name_the_first_failed_subset_and_leave_no_warning():
+    with pytest.raises(FitError, match="training subset 0 of 40 failed: ValueError: mean too large"):
+        AlgorithmPerformance(FailsOnLargeMean(), loss="absolute", n_points=40, n_jobs=2, random_state=0).fit(
+            X, Y
+        )
+    gc.collect()
 
 
 def test_failures_are_the_same_for_any_number_of_workers():
