@@ -271,7 +271,7 @@ def tangent_distances(
     Notes
     -----
     The formulas are in the module's docstring and derived in the guide. Two-sided, a pair of 16 x 16
-    images costs about one microsecond of one core (49 x 256 multiplications in a matrix product and a
+    images costs about two microseconds of one core (64 x 256 multiplications in a matrix product and a
     7 x 7 system); memory beyond the result is a few megabytes and the seven vectors per image.
     It is a distance between planes, not a metric: the triangle inequality can fail.
 
