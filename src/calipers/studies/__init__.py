@@ -22,6 +22,7 @@ STUDIES: dict[str, str] = {
     "calibration": "documents, Adult, Covertype, CIFAR-10: calibration measured, certified and repaired",
     "efficiency": "full kNN conformal prediction of USPS digits; which one is best depends on the criterion",
     "performance": "forecasts of the next loss: SVMs on digits, GD against SGD, naive cross-validation",
+    "adaptivity": "difficulty by input transformations: T-CV, T-SS and the predictors built on them",
 }
 
 

@@ -1,0 +1,163 @@
+"""The adaptivity study in its quick form, its predictors over stored outputs, and the path for folders of pictures."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from calipers.exceptions import InputError
+from calipers.metrics import t_cv, t_ss
+from calipers.studies import run_study
+from calipers.studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
+from calipers.studies.adaptivity.methods import METHODS, bare_t_ss, run_method
+from calipers.studies.adaptivity.outputs import (
+    Outputs,
+    cached_outputs,
+    compute_outputs,
+    outputs_from_folder,
+    read_image_folder,
+)
+from calipers.studies.adaptivity.scale import synthetic_rows
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    rng = np.random.default_rng(0)
+    hardness = rng.beta(1, 2, 800)
+    labels = rng.integers(0, 6, 800)
+    logits = rng.normal(size=(800, 6))
+    logits[np.arange(800), labels] += 4 * (1 - hardness)
+    P = np.exp(logits)
+    ease = 1 - 0.5 * hardness + 0.05 * rng.normal(size=800)
+    return Outputs(
+        "invented", P / P.sum(axis=1, keepdims=True), labels, {"gaussian": ease, "shift": ease[::-1]}
+    )
+
+
+def test_the_quick_study_writes_tables_figures_and_undecided_claims(tmp_path):
+    report = run_study("adaptivity", None, tmp_path, quick=True)
+    names = {path.name for path in report.files}
+    assert {"table_1.csv", "table_2.csv", "figure_1.png", "synthetic.csv", "claims.csv"} <= names
+    assert all(path.stat().st_size > 0 for path in report.files)
+    assert {claim.verdict for claim in report.claims} == {"undecided"}
+    with (tmp_path / "table_2.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["alpha"] for row in rows} == {"0.05", "0.1", "0.15", "0.2"}
+    assert all(method in rows[0] for method in METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_covers_over_stored_outputs(outputs, method):
+    hits = []
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(800)
+        found = run_method(method, outputs, order[:400], order[400:], (0.1, 0.2), seed)
+        assert set(found) == {0.1, 0.2}
+        hits.append(found[0.1].covered.mean())
+    assert np.mean(hits) == pytest.approx(0.9, abs=0.035)
+
+
+def test_the_bare_reading_is_that_of_the_metric(outputs):
+    size = 1 + outputs.ranks // 2
+    ease = outputs.ease["gaussian"]
+    full = t_ss(outputs.ranks, size, ease, n_bins=20, n_permutations=1, random_state=0)
+    assert bare_t_ss(outputs.ranks, size, ease, 20) == pytest.approx(float(full))
+
+
+def test_table_rows_agree_with_the_public_metrics(outputs):
+    rows = table_2_rows(outputs, Effort(repetitions=1, trials=2, pairs=20, rows=200, group=20))
+    row = next(r for r in rows if r["method"] == "APS" and r["alpha"] == 0.1)
+    from calipers.studies.adaptivity.cases import splits
+
+    validation, test = next(splits(800, 1))
+    found = run_method("APS", outputs, validation, test, (0.05, 0.1, 0.15, 0.2), 0)[0.1]
+    reading = t_cv(found.covered, outputs.ease["gaussian"][test], alpha=0.1, n_bins=30)
+    assert row["t_cv_30"] == pytest.approx(float(reading))
+    ranked = table_1_rows(outputs, Effort(repetitions=1, trials=4, pairs=20, rows=200, group=20))
+    assert {r["method"] for r in ranked} == {"LAC", "APS", "RAPS", "SAPS"}
+    assert all(1 <= r["rank of T-SS"] <= 5 for r in ranked)
+
+
+def test_outputs_are_computed_once(tmp_path, outputs):
+    made = []
+
+    def make():
+        made.append(1)
+        return outputs
+
+    first, second = (cached_outputs(tmp_path / "invented.npz", make) for _ in range(2))
+    assert len(made) == 1
+    np.testing.assert_allclose(first.probabilities, second.probabilities)
+    assert list(second.ease) == ["gaussian", "shift"]
+
+
+def test_synthetic_outputs_have_ease_that_follows_difficulty():
+    rows = synthetic_rows(3000, 30, n_transforms=3)
+    assert [row["score"] for row in rows] == ["lac", "aps", "raps", "saps"]
+    for row in rows:
+        assert row["coverage"] == pytest.approx(0.9, abs=0.04)
+    # APS spreads its mass over many labels where the model hesitates.
+    assert rows[1]["T-SS"] > 0.25
+
+
+@pytest.fixture
+def folder(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for label, name in enumerate(("cat", "dog")):
+        (tmp_path / name).mkdir()
+        for i in range(7):
+            pixels = rng.integers(0, 120, (20 + i, 24, 3), dtype=np.uint8) + 100 * label
+            image.fromarray(pixels.astype(np.uint8)).save(tmp_path / name / f"{i}.png")
+    (tmp_path / "cat" / "notes.txt").write_text("not a picture")
+    return tmp_path
+
+
+def test_folders_of_pictures_are_read_in_batches_like_imagenet(folder):
+    batches = list(read_image_folder(folder, size=(16, 16), batch_size=5))
+    assert [len(labels) for _, labels in batches] == [5, 5, 4]
+    images = np.concatenate([images for images, _ in batches])
+    labels = np.concatenate([labels for _, labels in batches])
+    assert images.shape == (14, 3, 16, 16)
+    assert images.min() >= 0
+    assert images.max() <= 1
+    assert labels.tolist() == [0] * 7 + [1] * 7
+    assert images[labels == 1].mean() > images[labels == 0].mean()
+
+
+def test_a_torchvision_style_model_gives_outputs_and_ease(folder):
+    torch = pytest.importorskip("torch")
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convolution = torch.nn.Conv2d(3, 4, 3)
+            self.head = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.head(torch.relu(self.convolution(x)).mean(dim=(2, 3)))
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Network().eval()
+
+    @torch.no_grad()
+    def predict(images):
+        return torch.softmax(network(torch.as_tensor(images)), dim=1)
+
+    options = {"transforms": {"gaussian": 0.1, "shift": 0.1, "rotation": 0.1}, "n_transforms": 3}
+    found = outputs_from_folder("pictures", folder, predict, size=(16, 16), batch_size=5, **options)
+    assert found.probabilities.shape == (14, 2)
+    assert set(found.ease) == {"gaussian", "shift", "rotation"}
+    # Batch by batch is what all at once gives.
+    images = np.concatenate([images for images, _ in read_image_folder(folder, size=(16, 16))])
+    whole = compute_outputs("pictures", predict, images, found.labels, **options)
+    np.testing.assert_allclose(found.probabilities, whole.probabilities, rtol=1e-5)
+    np.testing.assert_allclose(found.ease["shift"], whole.ease["shift"], rtol=1e-5)
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="found no picture"):
+        next(read_image_folder(tmp_path, size=(8, 8)))
