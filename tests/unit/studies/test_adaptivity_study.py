@@ -158,6 +158,24 @@ def test_a_torchvision_style_model_gives_outputs_and_ease(folder):
     np.testing.assert_allclose(found.ease["shift"], whole.ease["shift"], rtol=1e-5)
 
 
+def test_the_small_network_learns_and_leaves_torch_as_it_was():
+    torch = pytest.importorskip("torch")
+    from sklearn.datasets import load_digits
+
+    from calipers.studies.adaptivity.network import SmallNetwork
+
+    X, y = load_digits(return_X_y=True)
+    before = torch.random.get_rng_state()
+    model = SmallNetwork(epochs=6).fit(X[:600] / 16, y[:600])
+    assert torch.equal(torch.random.get_rng_state(), before)
+    P = model.predict_proba(X[600:] / 16)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert np.mean(model.predict(X[600:] / 16) == y[600:]) > 0.6
+    np.testing.assert_allclose(
+        SmallNetwork(epochs=6).fit(X[:600] / 16, y[:600]).predict_proba(X[600:] / 16), P
+    )
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="found no picture"):
         next(read_image_folder(tmp_path, size=(8, 8)))

@@ -1,8 +1,9 @@
 """Adaptivity (Jang and Lee 2025): Tables 1, 2 and 4, Figures 1, 3 and 4, on public data.
 
 What differs from the paper, and why: ImageNet, its nine pretrained models and the fundus images are not at
-hand. The classifiers here are scikit-learn models trained on few rows of Fashion-MNIST, USPS and digits (10
-labels, not 1000), with pools of 1500 to 10 000 rows instead of 50 000, and fewer repetitions and trials.
+hand. The classifiers here are scikit-learn models, and a small network where torch is installed, trained on
+few rows of Fashion-MNIST, USPS and digits (10 labels, not 1000), with pools of 1500 to 10 000 rows instead
+of 50 000, and fewer repetitions and trials.
 Scales, grids and the number of transformations are ours: the paper does not print its own. The regression
 part uses a boosted Gaussian model on public tables. `outputs_from_folder` is the path for a folder of
 pictures and any torchvision-style model.
@@ -17,7 +18,7 @@ from typing import Any
 
 from calipers.studies.adaptivity import claims as checked
 from calipers.studies.adaptivity import figures, regression, scale
-from calipers.studies.adaptivity.cases import FULL, QUICK, outputs_of
+from calipers.studies.adaptivity.cases import FULL, QUICK, available, outputs_of
 from calipers.studies.adaptivity.classification import (
     ALPHAS,
     Effort,
@@ -46,7 +47,7 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
     """Run the study; outputs and rows are kept in ``out`` and used again by the next run."""
     kept = out / ("kept-quick" if quick else "kept")
     kept.mkdir(parents=True, exist_ok=True)
-    cases, effort = (QUICK, _QUICK_EFFORT) if quick else (FULL, _FULL_EFFORT)
+    cases, effort = (QUICK, _QUICK_EFFORT) if quick else (available(FULL), _FULL_EFFORT)
     first: list[Row] = []
     second: list[Row] = []
     curves = {}

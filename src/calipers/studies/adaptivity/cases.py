@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import generator
+from calipers.arrays import generator, is_installed
 from calipers.datasets import load_fashion_mnist, load_usps
 from calipers.studies.adaptivity.outputs import Outputs, cached_outputs, compute_outputs
 
@@ -34,13 +34,21 @@ FULL = (
     Case("fashion", "mlp", 3000, 10_000),
     Case("fashion", "forest", 2000, 10_000),
     Case("fashion", "neighbours", 600, 10_000),
+    Case("fashion", "network", 3000, 10_000),
     Case("usps", "logistic", 250, 7000),
     Case("usps", "mlp", 500, 7000),
     Case("usps", "forest", 400, 7000),
     Case("digits", "logistic", 120, 1600),
     Case("digits", "forest", 200, 1500),
 )
+# Models that need an optional part, and the part.
+NEEDS = {"network": "torch"}
 QUICK = (Case("digits", "logistic", 150, 800), Case("digits", "forest", 150, 600))
+
+
+def available(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The cases whose optional parts are installed."""
+    return tuple(c for c in cases if c.model not in NEEDS or is_installed(NEEDS[c.model]))
 
 
 def outputs_of(case: Case, data: Path | None, cache: Path) -> Outputs:
@@ -88,7 +96,10 @@ def _model(name: str) -> Any:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.neural_network import MLPClassifier
 
+    from calipers.studies.adaptivity.network import SmallNetwork
+
     return {
+        "network": SmallNetwork(),
         "logistic": LogisticRegression(C=0.1, max_iter=300),
         "mlp": MLPClassifier((64,), max_iter=40, early_stopping=True, random_state=0),
         "forest": RandomForestClassifier(60, min_samples_leaf=2, random_state=0),
