@@ -8,17 +8,18 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from calipers.arrays import Array, as_numpy, namespace, on_device_of
+from calipers.conformal.blocks import row_blocks
 from calipers.conformal.draws import row_draws
-from calipers.conformal.p_values import CalibrationScores
-from calipers.conformal.scores import RankedRule, Rule, canonical, score_rule
+from calipers.conformal.p_values import CalibrationScores, match_groups
+from calipers.conformal.scores import RankedRule, Rule, canonical, levels_last, score_rule
 from calipers.conformal.split_estimator import SplitConformalEstimator
 from calipers.conformal.weighted import WeightedScores, calibration_order
 from calipers.exceptions import InputError, InputTypeError, UnseenGroupWarning, warn
 from calipers.inputs import check_alphas, check_probabilities, check_same_length, exact_level
-from calipers.inputs.rows import missing_mask
 
 # Which draws a stream serves; calibration and test rows never share one.
 _CALIBRATION_U, _TEST_U, _TAU = 0, 1, 2
+_BLOCK = 1 << 16
 
 
 class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
@@ -266,17 +267,13 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
         labels = as_numpy(y, name="y")
         labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
         check_same_length(X=np.empty(n), y=labels)
-        missing = missing_mask(labels)
-        if missing.any():
-            raise InputError(
-                f"y has {int(missing.sum())} missing of {n} labels (first at row {int(np.argmax(missing))})."
-            )
-        position = {label: i for i, label in enumerate(np.asarray(self.classes_).tolist())}
-        codes = np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+        known = np.asarray(self.classes_)
+        codes = match_groups(known, labels, n, name="y")
+        codes = np.where(codes == len(known), -1, codes)
         unknown = codes < 0
         if unknown.all():
             raise InputError(
-                f"y holds no label the model knows; it knows {', '.join(map(repr, list(position)[:5]))}, "
+                f"y holds no label the model knows; it knows {', '.join(map(repr, known[:5].tolist()))}, "
                 f"got {labels.tolist()[0]!r} at row 0."
             )
         if unknown.any():
@@ -350,12 +347,12 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
         xp, groups = namespace(P), _moved(codes, P)
         if own is not None:
             p = self._p_values(table, P, codes, own)
-            return xp.stack([p > float(exact_level(level)) for level in levels], axis=-1)
+            return levels_last(xp.stack([p > float(exact_level(level)) for level in levels]))
         rule, u = self._rule(), self._uniforms(P, _TEST_U)
         if self.smoothed:
             scores, tau = rule.matrix(P, u), row_draws(P, seed=self.draw_seed_, stream=_TAU)
             kept = [table.smoothed_sets(scores, level, groups=groups, tau=tau) for level in levels]
-            return xp.stack(kept, axis=-1)
+            return levels_last(xp.stack(kept))
         thresholds = table.thresholds(levels)
         if isinstance(rule, RankedRule) and table.n_labels == 1:
             n = int(P.shape[0])
@@ -366,9 +363,21 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
                 else xp.take(thresholds, groups, axis=0)
             )
             return rule.sets(P, limits, u)
-        scores = rule.matrix(P, u)
-        kept = [table.threshold_sets(scores, thresholds[:, i], groups=groups) for i in range(len(levels))]
-        return xp.stack(kept, axis=-1)
+        return _thresholded(rule, table, P, u, thresholds, groups)
+
+
+def _thresholded(
+    rule: Rule, table: CalibrationScores, P: Array, u: Array | None, thresholds: Array, groups: Array | None
+) -> Array:
+    """``score <= threshold of its cell`` at every level, in blocks of rows."""
+    xp, levels = namespace(P), int(thresholds.shape[1])
+    masks = xp.empty((levels, *P.shape), dtype=xp.bool, device=P.device)
+    for rows in row_blocks(P, host_entries=_BLOCK):
+        scores = rule.matrix(P[rows, ...], None if u is None else u[rows])
+        codes = None if groups is None else groups[rows]
+        for i in range(levels):
+            masks[i, rows, ...] = table.threshold_sets(scores, thresholds[:, i], groups=codes)
+    return levels_last(masks)
 
 
 def _moved(codes: np.ndarray | None, like: Array) -> Array | None:

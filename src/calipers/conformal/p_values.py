@@ -284,7 +284,7 @@ def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomSta
 
 
 def match_groups(known: np.ndarray, groups: Any, n: int, *, name: str = "groups") -> np.ndarray:
-    """Index of each row's group among the known ones (sorted), ``len(known)`` for the others."""
+    """Index of each row's label among the known ones, ``len(known)`` for the others."""
     array = as_numpy(groups, name=name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -295,8 +295,12 @@ def match_groups(known: np.ndarray, groups: Any, n: int, *, name: str = "groups"
         raise InputError(
             f"{name} has {int(missing.sum())} missing of {n} values (first at row {int(np.argmax(missing))})."
         )
-    if array.dtype.kind in "biuf" and known.dtype.kind in "biuf":
-        at = np.minimum(np.searchsorted(known, array), len(known) - 1)
+    numbers = array.dtype.kind in "biuf" and known.dtype.kind in "biuf"
+    if known.dtype.kind in "iu" and array.dtype.kind in "iu" and np.array_equal(known, np.arange(len(known))):
+        return np.where((array >= 0) & (array < len(known)), array, len(known)).astype(np.int64)
+    if numbers or (array.dtype.kind == known.dtype.kind == "U"):
+        order = np.argsort(known, kind="stable")
+        at = order[np.minimum(np.searchsorted(known, array, sorter=order), len(known) - 1)]
         return np.where(known[at] == array, at, len(known)).astype(np.int64)
     position = {label: i for i, label in enumerate(known.tolist())}
     return np.array([position.get(label, len(known)) for label in array.tolist()], dtype=np.int64)

@@ -218,7 +218,7 @@ class RankedRule:
 
     def sets(self, P: Array, limits: Array, u: Array | None) -> Array:
         """``score <= limits`` for limits (n, L), as (n, K, L)."""
-        return _in_blocks(self._set_block, P, u, limits)
+        return levels_last(_in_blocks(self._set_block, P, u, limits, axis=1))
 
     def _matrix_block(self, P: Array, u: Any) -> Array:
         xp = namespace(P)
@@ -253,8 +253,8 @@ class RankedRule:
         masks = []
         for level in range(int(limits.shape[1])):
             inside = scores <= limits[:, level][:, None]
-            masks.append(_first_labels(P, descending, xp.sum(xp.astype(inside, xp.int64), axis=1)))
-        return xp.stack(masks, axis=-1)
+            masks.append(_first_labels(P, descending, _count(inside)))
+        return xp.stack(masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +263,7 @@ class MatrixRule:
 
     function: Callable[..., Array]
     randomizable: bool = False
+    pointwise: bool = False  # whether a label's score depends on its own probability only
 
     def matrix(self, P: Array, u: Array | None) -> Array:
         """Scores of all labels."""
@@ -271,6 +272,8 @@ class MatrixRule:
     def at_labels(self, P: Array, codes: Array, u: Array | None) -> Array:
         """Scores of one label per row."""
         xp = namespace(P)
+        if self.pointwise:
+            return self.matrix(xp.take_along_axis(P, codes[:, None], axis=1), u)[:, 0]
         return xp.take_along_axis(self.matrix(P, u), codes[:, None], axis=1)[:, 0]
 
 
@@ -365,7 +368,7 @@ def _saps_rule(weight: float = 0.2) -> RankedRule:
 
 
 _RULES: dict[Any, Callable[..., Rule]] = {
-    "lac": lambda: MatrixRule(_lac),
+    "lac": lambda: MatrixRule(_lac, pointwise=True),
     "aps": lambda: RankedRule(_aps),
     "raps": _raps_rule,
     "saps": _saps_rule,
@@ -410,24 +413,39 @@ def _first_labels(P: Array, descending: Array, size: Array) -> Array:
     cut = xp.take_along_axis(descending, last, axis=1)
     cut = xp.where((size == 0)[:, None], xp.full_like(cut, 2.0), cut)
     mask = cut <= P
-    if bool(xp.all(xp.sum(xp.astype(mask, xp.int64), axis=1) == size)):
+    if bool(xp.all(_count(mask) == size)):
         return mask
     above, equal = cut < P, cut == P
-    room = size - xp.sum(xp.astype(above, xp.int64), axis=1)
+    room = size - _count(above)
     return above | (equal & (xp.cumulative_sum(xp.astype(equal, xp.int64), axis=1) <= room[:, None]))
+
+
+def _count(mask: Array) -> Array:
+    """How many entries of each row hold."""
+    if isinstance(mask, np.ndarray):
+        return np.count_nonzero(mask, axis=1)
+    xp = namespace(mask)
+    return xp.sum(xp.astype(mask, xp.int64), axis=1)
+
+
+def levels_last(masks: Array) -> Array:
+    """(L, n, K) seen as (n, K, L): each level stays in one piece of memory."""
+    return namespace(masks).permute_dims(masks, (1, 2, 0))
 
 
 def _column(u: Any) -> Any:
     return u if u is None else u[:, None]
 
 
-def _in_blocks(function: Callable[..., Array], P: Array, u: Array | None, *rows: Array) -> Array:
+def _in_blocks(
+    function: Callable[..., Array], P: Array, u: Array | None, *rows: Array, axis: int = 0
+) -> Array:
     xp = namespace(P)
     parts = [
         function(P[cut, ...], None if u is None else u[cut], *(r[cut, ...] for r in rows))
         for cut in row_blocks(P, host_entries=_BLOCK)
     ]
-    return parts[0] if len(parts) == 1 else xp.concat(parts)
+    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=axis)
 
 
 def canonical(P: Array) -> Array:

@@ -13,6 +13,7 @@ from calipers.inputs.rows import array_size, count_true, first_true, numeric, pl
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
 ROW_SUM_TOLERANCE = 1e-3
+_BLOCK = 1 << 16
 
 
 def check_probabilities(probabilities: Any, *, name: str = "probabilities") -> Array:
@@ -26,7 +27,10 @@ def check_probabilities(probabilities: Any, *, name: str = "probabilities") -> A
     >>> check_probabilities([[0.25, 0.75]])
     array([[0.25, 0.75]])
     """
-    array = _matrix(probabilities, name, "one column per class")
+    array = as_array(probabilities, name=name)
+    if _are_probabilities(array):
+        return array
+    array = _matrix(array, name, "one column per class")
     _check_unit(array, name)
     xp = namespace(array)
     sums = xp.sum(array, axis=1)
@@ -39,6 +43,27 @@ def check_probabilities(probabilities: Any, *, name: str = "probabilities") -> A
             "Divide by the row sums, or apply a softmax to logits."
         )
     return array
+
+
+def _are_probabilities(array: Array) -> bool:
+    """Whether all rules hold, in a few reductions (NaN fails every comparison); False means: look closer."""
+    if array.ndim != 2 or not all(array.shape) or (isinstance(array, np.ndarray) and array.dtype.kind != "f"):
+        return False
+    xp = namespace(array)
+    if not xp.isdtype(array.dtype, "real floating"):
+        return False
+    slack = 4 * float(xp.finfo(array.dtype).eps)
+    # One pass over memory: on the host each block stays in the cache for its reductions.
+    n, width = (int(length) for length in array.shape)
+    step = max(1, _BLOCK // width) if isinstance(array, np.ndarray) else n
+    for block in (array[first : min(first + step, n), ...] for first in range(0, n, step)):
+        off = float(xp.max(xp.abs(xp.sum(block, axis=1) - 1)))
+        if not (off <= ROW_SUM_TOLERANCE and bool(xp.min(block) >= 0)):
+            return False
+        # No entry of a row exceeds its sum, so the largest matters only where a sum does.
+        if off > slack and not bool(xp.max(block) <= 1 + slack):
+            return False
+    return True
 
 
 def check_positive_probabilities(probabilities: Any, *, name: str = "probabilities") -> Array:
