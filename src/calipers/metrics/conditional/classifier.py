@@ -22,6 +22,7 @@ _MOST_CATEGORIES = 255
 _FEWEST_MISSES = 2
 _LONGEST_STEP = 2.0
 _MOST_SPREAD = 2.0
+_SPECK = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +154,13 @@ class CoverageClassifier:
     ) -> tuple[np.ndarray, np.ndarray]:
         design = np.column_stack([np.ones(len(z)), unseen])
         (level, slope), gain = logistic_gain(design, z, base, w)
-        parameters = 2
-        if slope <= 0:
-            (level,), gain = logistic_gain(design[:, :1], z, base, w)
-            slope, parameters = 0.0, 1
-        return self._shrunk(test_base, level + slope * _average(margins), gain, parameters)
+        average = _average(margins)
+        if slope > 0:
+            return self._shrunk(test_base, level + slope * average, gain, 2)
+        (level,), gain = logistic_gain(design[:, :1], z, base, w)
+        shrunk, full = self._shrunk(test_base, np.full(len(average), level), gain, 1)
+        # A test needs a direction, however little is thought of it; its size does not matter.
+        return (shrunk if self.shrink else full), np.asarray(expit(test_base + level + _SPECK * average))
 
     def _level_only(
         self, z: np.ndarray, target: np.ndarray, w: np.ndarray, test_target: np.ndarray
