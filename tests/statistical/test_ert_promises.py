@@ -87,7 +87,7 @@ def test_the_interval_holds_the_mean_excess_risk_of_the_fitted_classifiers(sound
         return np.full(len(X), 0.9) if sound else 0.9 + 0.09 * X[:, 0]
 
     truth, t = coverage(fresh), np.full(len(fresh), 0.9)
-    for i in range(runs):
+    for _ in range(runs):
         X = rng.uniform(-1, 1, size=(n, 2))
         z = rng.random(n) < coverage(X)
         splits = make_splits(5, X, z, False, None, rng)
