@@ -5,9 +5,11 @@ import csv
 import numpy as np
 import pytest
 
+from calipers.datasets import REGRESSION_SETS
 from calipers.exceptions import InputError
 from calipers.metrics import t_cv, t_ss
-from calipers.studies import run_study
+from calipers.studies import adaptivity, run_study
+from calipers.studies.adaptivity.cases import FULL, QUICK, splits
 from calipers.studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
 from calipers.studies.adaptivity.methods import METHODS, bare_t_ss, run_method
 from calipers.studies.adaptivity.outputs import (
@@ -69,8 +71,6 @@ def test_the_bare_reading_is_that_of_the_metric(outputs):
 def test_table_rows_agree_with_the_public_metrics(outputs):
     rows = table_2_rows(outputs, Effort(repetitions=1, trials=2, pairs=20, rows=200, group=20))
     row = next(r for r in rows if r["method"] == "APS" and r["alpha"] == 0.1)
-    from calipers.studies.adaptivity.cases import splits
-
     validation, test = next(splits(800, 1))
     found = run_method("APS", outputs, validation, test, (0.05, 0.1, 0.15, 0.2), 0)[0.1]
     reading = t_cv(found.covered, outputs.ease["gaussian"][test], alpha=0.1, n_bins=30)
@@ -78,6 +78,11 @@ def test_table_rows_agree_with_the_public_metrics(outputs):
     ranked = table_1_rows(outputs, Effort(repetitions=1, trials=4, pairs=20, rows=200, group=20))
     assert {r["method"] for r in ranked} == {"LAC", "APS", "RAPS", "SAPS"}
     assert all(1 <= r["rank of T-SS"] <= 5 for r in ranked)
+
+
+def test_every_data_set_the_study_names_has_a_loader():
+    assert set(adaptivity._REGRESSION) <= set(REGRESSION_SETS)
+    assert {case.data for case in (*FULL, *QUICK)} <= {"fashion", "usps", "digits"}
 
 
 def test_outputs_are_computed_once(tmp_path, outputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calipers.arrays import Array, as_array, namespace, on_device_of
+from calipers.arrays import Array, as_array, fused, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import check_same_length, encode_labels, require_finite
 from calipers.inputs.rows import numeric
@@ -60,7 +60,10 @@ def true_rank(y_true: Any, probabilities: Any, *, classes: Any = None) -> Array:
 
 def rank_of_label(codes: Array, scores: Array) -> Array:
     """Kernel: labels that score at least as high as the label at ``codes``, itself included."""
-    xp = namespace(scores)
+    return fused(_count_at_least, scores)(codes, scores)
+
+
+def _count_at_least(xp: Any, codes: Array, scores: Array) -> Array:
     own = xp.take_along_axis(scores, codes[:, None], axis=1)
     # One byte per entry; the sum widens.
     return xp.sum(xp.astype(scores >= own, xp.int8), axis=1, dtype=xp.int64)

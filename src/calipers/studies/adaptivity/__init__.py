@@ -36,7 +36,7 @@ from calipers.studies.progress import study_progress
 TITLE = "Adaptivity through input transformations"
 _FULL_EFFORT = Effort(repetitions=10, trials=100, pairs=2000, rows=2000, group=100)
 _QUICK_EFFORT = Effort(repetitions=2, trials=4, pairs=40, rows=200, group=20)
-_REGRESSION = ("california_housing", "bike", "kin8nm", "power", "wine_white")
+_REGRESSION = ("california", "bike", "kin8nm", "power", "wine_white")
 _MEASURES = ("t_cv_30", "t_cv_50", "t_cv_100", "t_ss_30", "t_ss_50", "t_ss_100", "coverage", "size")
 _FULL_ROWS = {"seeds": 5, "rows": 4500, "n_bins": 30}
 _QUICK_ROWS = {"seeds": 1, "rows": 900, "n_bins": 10}
