@@ -39,6 +39,7 @@ def check_claims(
         *figure_two(repairs),
         *figure_three(repairs),
         *theory(repairs, convergence, widths),
+        *when_to_calibrate(repairs),
     )
     if settings.decide:
         return claims
@@ -139,10 +140,10 @@ def figure_two(repairs: Sequence[Repair]) -> list[Claim]:
             agrees=all((r.before.p_value or 0) < 0.05 for r in repairs if r.learner in HIGH),
         ),
         Claim(
-            claim="Figure 2: naive Bayes depends on the data set",
+            claim="Figure 2: naive Bayes depends on the data set (below 0.05 on one, above on the other)",
             paper="differs between the two",
             ours=_errors(repairs, ("naive Bayes",)),
-            agrees=len(bayes) > 1 and max(bayes) > 1.5 * min(bayes),
+            agrees=min(bayes) < 0.05 < max(bayes),
         ),
     ]
 
@@ -181,18 +182,10 @@ def _pairs(repairs: Sequence[Repair], dataset: str) -> tuple[list[float], list[f
 def theory(
     repairs: Sequence[Repair], convergence: Sequence[Convergence], widths: Sequence[Widths]
 ) -> list[Claim]:
-    """Claims 5 and 6, Theorem 2 against the certificate, and when not to calibrate."""
+    """Claims 5 and 6, and Theorem 2 against the certificate."""
     ratios = [row.printed_massart / row.guaranteed for row in widths if row.n >= 1000]
-    last = widths[-1]
     exact = [row.printed_exact / row.guaranteed for row in widths if row.n >= 1000]
-    rates = []
-    for world in dict.fromkeys(row.world for row in convergence):
-        part = [row for row in convergence if row.world == world]
-        sizes, medians = np.array([(row.n, row.median) for row in part]).T
-        rates.append(float(np.polyfit(np.log(sizes), np.log(medians), 1)[0]))
-    plain = [r for r in repairs if r.learner == "logistic regression"]
-    broken = [r for r in repairs if r.learner in HIGH]
-    adult = [r for r in plain if r.dataset == "adult"]
+    last, rates = widths[-1], convergence_rates(convergence)
     return [
         Claim(
             claim="Claim 5: isotonic regression has calibration error 0 on its own rows",
@@ -220,6 +213,25 @@ def theory(
             ),
             agrees=last.printed_massart < 0.1,
         ),
+    ]
+
+
+def convergence_rates(convergence: Sequence[Convergence]) -> list[float]:
+    """Exponent of n at which the median distance falls, per world."""
+    rates = []
+    for world in dict.fromkeys(row.world for row in convergence):
+        part = [row for row in convergence if row.world == world]
+        sizes, medians = np.array([(row.n, row.median) for row in part]).T
+        rates.append(float(np.polyfit(np.log(sizes), np.log(medians), 1)[0]))
+    return rates
+
+
+def when_to_calibrate(repairs: Sequence[Repair]) -> list[Claim]:
+    """A calibrated model gains nothing; a test can say so beforehand."""
+    plain = [r for r in repairs if r.learner == "logistic regression"]
+    broken = [r for r in repairs if r.learner in HIGH]
+    adult = [r for r in plain if r.dataset == "adult"]
+    return [
         Claim(
             claim="Section 4: a model with low calibration error gains little from calibration",
             paper="about 0 % for logistic regression",

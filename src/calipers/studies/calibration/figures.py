@@ -58,7 +58,7 @@ def draw_errors(repairs: Sequence[Repair], path: Path) -> Path:
         ax.set_yticks(range(len(rows)), [r.learner for r in rows])
         ax.set_xscale("log")
         n = int(rows[0].before.n or 0)
-        ax.set_title(f"{TITLES.get(dataset, dataset)}, {n:,} test rows".replace(",", " "), loc="left")
+        ax.set_title(f"{TITLES.get(dataset, dataset)} ({n:_} test rows)".replace("_", " "), loc="left")
         ax.set_xlabel("calibration error (log scale)")
         _clean(ax)
     figure.supxlabel(
@@ -81,7 +81,7 @@ def draw_ratios(repairs: Sequence[Repair], path: Path) -> Path:
             band = {"color": COLOURS[r.learner], "alpha": 0.15, "linewidth": 0}
             ax.fill_between(r.ratio.x, r.ratio.low, r.ratio.high, **band)
         ax.axhline(1, color=_GREY, linewidth=1)
-        ax.set_ylim(0, 1.6)
+        ax.set_ylim(0, 1.3)
         ax.set_title(TITLES.get(dataset, dataset), loc="left")
         ax.set_xlabel("cost parameter p (false positive p, false negative 1 - p)")
         _clean(ax)
@@ -133,14 +133,15 @@ def draw_convergence(rows: Sequence[Convergence], path: Path) -> Path:
         ax.set_title(world, loc="left")
         _clean(ax)
     axes[0].set_ylabel("largest distance of G_e from the hull")
-    axes[0].legend(frameon=False, fontsize=8.5)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     return _save(figure, path)
 
 
 def draw_images(rows: Sequence[ImageReading], path: Path) -> Path:
     """Top-label and largest class-wise error of every image model, with certificates."""
     figure = _figure(9.2, 4.6)
-    axes = figure.subplots(1, 2, sharey=True)
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
     ordered = list(rows)[::-1]
     panels = {"top_label": "top label", "classwise": "largest of ten classes"}
     for ax, (field, title) in zip(axes, panels.items(), strict=True):
