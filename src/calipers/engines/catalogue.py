@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.engines.block import Block
+from calipers.engines.calibration import CalibrationOptions, CalibrationState
 from calipers.engines.counts import CountState
 from calipers.engines.ease import EaseRangeState
 from calipers.engines.gathered import GatherState
@@ -128,12 +129,6 @@ def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State
     )
 
 
-def sum_of_p_values(block: Block) -> dict[str, np.ndarray]:
-    """Mean p-value of every row's labels."""
-    p = block["p_values"]
-    return {"average_p_value": p.mean(axis=1)}
-
-
 # --- proper scores ------------------------------------------------------------------------------
 
 
@@ -163,7 +158,15 @@ def _refuse_options(metric: str, options: dict[str, Any]) -> None:
         raise InputError(f"{metric} over many rows takes no further options, got {', '.join(options)}.")
 
 
+def _calibration(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    known = CalibrationOptions.__slots__
+    if unknown := [name for name in options if name not in known]:
+        raise InputError(f"calibration_error over many rows takes {', '.join(known)}, got {unknown[0]!r}.")
+    return CalibrationState(CalibrationOptions(confidence=confidence, **options))
+
+
 _SPECIAL: dict[str, Callable[[Any, float, dict[str, Any]], State]] = {
+    "calibration_error": _calibration,
     "coverage": _coverage,
     "efficiency": _efficiency,
     "proper_scores": _proper_scores,

@@ -172,3 +172,73 @@ def test_wrong_sources_are_named(tmp_path):
         state_of("nothing")
     with pytest.raises(InputError, match='engine must be "local", "dask" or "spark"'):
         measure(ArraySource({"y_true": np.zeros(3), "intervals": np.zeros((3, 2))}), engine="slurm")
+
+
+def calibration_rows(n, seed, kind):
+    rng = np.random.default_rng(seed)
+    f = {
+        "spread": lambda: rng.random(n),
+        "crowded": lambda: 0.5 + 1e-9 * rng.random(n),
+        "rounded": lambda: np.round(rng.random(n), 2),
+        "ends": lambda: np.where(rng.random(n) < 0.3, 0.0, np.where(rng.random(n) < 0.3, 1.0, rng.random(n))),
+    }[kind]()
+    y = (rng.random(n) < f**1.3).astype(int)
+    return {"y_true": y, "probabilities": np.column_stack([1 - f, f])}
+
+
+def finish(name, blocks, **options):
+    state = state_of(name, **options)
+    passes = 0
+    while True:
+        passes += 1
+        parts = [state.fresh() for _ in blocks]
+        for part, block in zip(parts, blocks, strict=True):
+            part.absorb(block)
+        total = parts[0]
+        for part in parts[1:]:
+            total.merge(part)
+        following = total.advance()
+        if following is None:
+            return total.finish(), passes
+        state = following
+
+
+@pytest.mark.parametrize("kind", ["spread", "crowded", "rounded", "ends"])
+@pytest.mark.parametrize("kept", [500_000, 40])
+def test_calibration_error_is_exact_in_constant_memory(kind, kept, monkeypatch):
+    # No row may be kept as "few", and with 40 kept rows the buckets must be cut finer in further passes.
+    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
+    monkeypatch.setattr("calipers.engines.calibration._KEPT_ROWS", kept)
+    given_rows = calibration_rows(3000, 3, kind)
+    blocks = [
+        Block({key: value[a : a + 700] for key, value in given_rows.items()}, classes=[0, 1])
+        for a in range(0, 3000, 700)
+    ]
+    found, passes = finish("calibration_error", blocks, random_state=0)
+    whole_rows = metrics.calibration_error(given_rows["y_true"], given_rows["probabilities"], random_state=0)
+    assert passes <= 6
+    for field in ("value", "std_error", "high", "n"):
+        assert getattr(found, field) == pytest.approx(getattr(whole_rows, field), rel=1e-9, abs=1e-12), field
+    for key in (
+        "interval",
+        "sign",
+        "brier",
+        "share_in_interval",
+        "stated_in_interval",
+        "impossible",
+        "low_bound",
+    ):
+        assert found.details[key] == pytest.approx(whole_rows.details[key], rel=1e-9, abs=1e-12), key
+    assert found.details["asymptotic_p_value"] == pytest.approx(whole_rows.details["asymptotic_p_value"])
+
+
+def test_calibration_error_of_few_rows_is_the_metric_itself():
+    given_rows = calibration_rows(500, 4, "spread")
+    blocks = [
+        Block({key: value[a : a + 99] for key, value in given_rows.items()}, classes=[0, 1])
+        for a in range(0, 500, 99)
+    ]
+    found, passes = finish("calibration_error", blocks, random_state=0)
+    expected = metrics.calibration_error(given_rows["y_true"], given_rows["probabilities"], random_state=0)
+    assert passes == 1
+    assert (float(found), found.p_value) == (float(expected), expected.p_value)

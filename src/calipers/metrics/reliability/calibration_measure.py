@@ -21,12 +21,13 @@ from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.summary import (
     SOFT_REASON,
     WEIGHTS_REASON,
+    RowMoments,
     bound_fields,
     in_words,
     null_fields,
     row_moments,
 )
-from calipers.metrics.reliability.worst_interval import sup_interval
+from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
 from calipers.results import Estimate
 
 MULTICLASS = ("top_label", "classwise", "max")
@@ -165,9 +166,27 @@ def error_of_rows(
     """The estimate from checked binary rows; every sup-interval error in the package is made here."""
     found = sup_interval(rows)
     moments = row_moments(rows, found)
-    bounds = bound_fields(rows, found, moments, confidence=confidence, n_models=n_models)
+    bounds = bound_fields(rows.n, found, moments, confidence=confidence, n_models=n_models)
     null = null_fields(rows, found, moments, n_draws=n_draws, generator=generator)
-    reasons = ([SOFT_REASON] if rows.soft else []) + ([] if bounds["guaranteed"] else [WEIGHTS_REASON])
+    highest = _top(namespace(rows.scores), rows.scores)
+    return error_from_parts(
+        found, moments, bounds, null, highest=highest, soft=rows.soft, confidence=confidence, name=name
+    )
+
+
+def error_from_parts(
+    found: SupInterval,
+    moments: RowMoments,
+    bounds: dict[str, Any],
+    null: dict[str, Any],
+    *,
+    highest: float,
+    soft: bool = False,
+    confidence: float = 0.95,
+    name: str = "calibration_error",
+) -> Estimate:
+    """The estimate from the numbers it is made of, however the rows were read."""
+    reasons = ([SOFT_REASON] if soft else []) + ([] if bounds["guaranteed"] else [WEIGHTS_REASON])
     kind = "guaranteed (empirical Bernstein)" if bounds["guaranteed"] else "asymptotic"
     inside = moments.inside_square / moments.total**2 - found.value**2 / moments.n_effective
     return Estimate(
@@ -181,16 +200,15 @@ def error_of_rows(
         **{field: null.get(field) for field in _FIELDS},
         method=f"sup-interval error, {kind} upper bound" + (f", {null['test']}" if null["test"] else ""),
         reason="; ".join(reasons),
-        details=_details(rows, found, moments, bounds, null),
+        details=_details(highest, found, moments, bounds, null),
     )
 
 
-def _details(rows: BinaryRows, found: Any, moments: Any, bounds: Any, null: Any) -> dict[str, Any]:
-    xp = namespace(rows.scores)
+def _details(highest: float, found: Any, moments: Any, bounds: Any, null: Any) -> dict[str, Any]:
     return {
         "interval": None if found.sign == 0 else (found.low, found.high),
         "sign": found.sign,
-        "sentence": in_words(found, moments, _top(xp, rows.scores)),
+        "sentence": in_words(found, moments, highest),
         **{key: bounds[key] for key in bounds if key != "high"},
         "brier": moments.second_moment,
         "share_in_interval": moments.inside / moments.total,

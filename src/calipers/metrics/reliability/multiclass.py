@@ -161,7 +161,11 @@ def _one_class(
     found = sup_interval(binary)
     moments = row_moments(binary, found)
     n_statements = n_models * rows.n_classes
-    return found, moments, bound_fields(binary, found, moments, confidence=confidence, n_models=n_statements)
+    return (
+        found,
+        moments,
+        bound_fields(binary.n, found, moments, confidence=confidence, n_models=n_statements),
+    )
 
 
 def _spread(found: SupInterval, moments: RowMoments) -> float:

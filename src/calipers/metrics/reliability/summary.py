@@ -129,13 +129,13 @@ def _place(found: SupInterval, highest: float) -> str:
 
 
 def bound_fields(
-    rows: BinaryRows, found: SupInterval, moments: RowMoments, *, confidence: float, n_models: int
+    n_rows: int, found: SupInterval, moments: RowMoments, *, confidence: float, n_models: int
 ) -> dict[str, Any]:
     """Upper bound (``high``), its asymptotic companion and the bounds from below, with their kind."""
     level: dict[str, Any] = {"confidence": confidence, "n_models": n_models}
     value, second = min(1.0, found.value), moments.second_moment
-    equal = rows.weights is None or moments.n_effective >= rows.n * (1 - 1e-12)
-    n = rows.n if equal else moments.n_effective
+    equal = moments.n_effective >= n_rows * (1 - 1e-12)
+    n = n_rows if equal else moments.n_effective
     width = certificates.asymptotic_band(second, n, **level)
     asymptotic = certificates.asymptotic_upper_bound(value, second, n, **level)
     fields: dict[str, Any] = {
@@ -148,9 +148,9 @@ def bound_fields(
     }
     if not equal:
         return fields
-    width = certificates.uniform_band(rows.n, **level)
+    width = certificates.uniform_band(n_rows, **level)
     return fields | {
-        "high": certificates.upper_bound(value, second, rows.n, **level),
+        "high": certificates.upper_bound(value, second, n_rows, **level),
         "guaranteed_band": (max(0.0, value - width), min(1.0, value + width)),
     }
 

@@ -57,8 +57,13 @@ def sup_interval(rows: BinaryRows) -> SupInterval:
     total = rows.total
     tie = TIE * total
     top, bottom = extremes_on_host(rows, tie) if rows.on_host else _extremes_by_sorting(rows, tie)
+    return interval_between(top, bottom, total)
+
+
+def interval_between(top: Extreme, bottom: Extreme, total: float) -> SupInterval:
+    """The error and its interval from the extremes of the walk over rows of that total weight."""
     height = top.level + bottom.level
-    if height <= 4 * tie:
+    if height <= 4 * top.tie:
         return SupInterval(height / total, math.nan, math.nan, 0)
     return SupInterval(height / total, *_between(top, bottom))
 

@@ -1,0 +1,292 @@
+"""The exact sup-interval calibration error over any number of rows, in constant memory.
+
+The walk of w (y - f) over sorted scores is known at the ends of buckets from sums alone, and inside a
+bucket it cannot leave [start - falls, start + rises]. A first pass adds up buckets; only those whose box
+reaches beyond the extremes at bucket ends are opened: cut finer in a further pass while they hold too many
+rows, kept row by row once they do not. A bucket whose rows all have one score never needs opening.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.arrays import generator
+from calipers.engines.block import Block
+from calipers.engines.state import Result, State
+from calipers.metrics import calibration_error
+from calipers.metrics.reliability.calibration_measure import error_from_parts
+from calipers.metrics.reliability.calibration_test import (
+    MAX_COINS,
+    N_DRAWS,
+    asymptotic_test,
+    exact_test,
+    n_coins,
+)
+from calipers.metrics.reliability.extremes import TIE, Extreme
+from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.range_law import range_survival
+from calipers.metrics.reliability.summary import RowMoments, bound_fields
+from calipers.metrics.reliability.worst_interval import SupInterval, interval_between
+
+_N_BUCKETS = 1 << 16
+# Few enough rows to keep, in all open buckets or in all.
+_KEPT_ROWS = 500_000
+_SMALL = 100_000
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """Keyword arguments of `calibration_error` that make sense over many rows."""
+
+    confidence: float = 0.95
+    n_models: int = 1
+    n_draws: int = N_DRAWS
+    random_state: Any = None
+
+
+def binary_rows(block: Block) -> Rows:
+    """Score, outcome and weight of every row: the second of two columns, else the most probable label."""
+    P, codes = block["probabilities"], block["codes"]
+    if P.shape[1] == 2:
+        f, y = P[:, 1], codes == 1
+    else:
+        f, y = P.max(axis=1), P.argmax(axis=1) == codes
+    weights = np.ones(block.n) if block.weights is None else block.weights
+    return np.minimum(f.astype(np.float64) + 0.0, 1.0), y.astype(np.float64), weights
+
+
+class BucketSums:
+    """Sums over the rows of every bucket, and its smallest and largest score."""
+
+    # rises, falls, weight, weighted score, weighted outcome, squared weighted residual
+    N_SUMS = 6
+
+    def __init__(self, n: int) -> None:
+        self.sums = np.zeros((self.N_SUMS, n))
+        self.low, self.high = np.full(n, np.inf), np.full(n, -np.inf)
+
+    def add(self, bucket: np.ndarray, rows: Rows) -> None:
+        """Add rows that fall into the given buckets."""
+        f, y, w = rows
+        step = w * (y - f)
+        columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), w, w * f, w * y, step * step)
+        for k, column in enumerate(columns):
+            self.sums[k] += np.bincount(bucket, weights=column, minlength=self.low.size)
+        np.minimum.at(self.low, bucket, f)
+        np.maximum.at(self.high, bucket, f)
+
+    def merge(self, other: BucketSums) -> None:
+        """Add the sums of other rows."""
+        self.sums += other.sums
+        np.minimum(self.low, other.low, out=self.low)
+        np.maximum(self.high, other.high, out=self.high)
+
+    @property
+    def rises(self) -> np.ndarray:
+        """Upward steps of the walk in every bucket."""
+        return np.asarray(self.sums[0])
+
+    @property
+    def falls(self) -> np.ndarray:
+        """Downward steps, as positive numbers."""
+        return np.asarray(self.sums[1])
+
+    def open_buckets(self, tie: float) -> np.ndarray:
+        """Buckets of several scores inside which the walk could pass its extremes at bucket ends."""
+        ends = np.cumsum(self.rises - self.falls)
+        starts = np.concatenate([[0.0], ends[:-1]])
+        over = starts + self.rises >= max(0.0, float(ends.max())) - tie
+        under = starts - self.falls <= min(0.0, float(ends.min())) + tie
+        return np.asarray((over | under) & (self.high > self.low))
+
+
+class CalibrationState(State):
+    """One counting pass over buckets bounded by ``edges``; the first pass has equal widths on [0, 1]."""
+
+    __slots__ = ("buckets", "edges", "kept", "n_rows", "options", "totals")
+
+    def __init__(self, options: CalibrationOptions, edges: np.ndarray | None = None) -> None:
+        self.options = options
+        self.edges = np.linspace(0.0, 1.0, _N_BUCKETS + 1)[1:-1] if edges is None else edges
+        self.buckets = BucketSums(self.edges.size + 1)
+        # weight, squared weight, squared residual, variance under calibration, impossible outcomes
+        self.totals, self.n_rows = np.zeros(5), 0
+        self.kept: list[Rows] | None = []
+
+    def absorb(self, block: Block) -> None:
+        """Add the block to its buckets; keep the rows as long as there are few."""
+        rows = f, y, w = binary_rows(block)
+        self.buckets.add(np.searchsorted(self.edges, f, side="right"), rows)
+        impossible = (((f == 0) & (y > 0)) | ((f == 1) & (y < 1))) & (w > 0)
+        parts = (w, w * w, w * (y - f) ** 2, w * w * f * (1 - f), impossible)
+        self.totals += [float(np.sum(part)) for part in parts]
+        self.n_rows += block.n
+        self._keep([rows])
+
+    def merge(self, other: Self) -> Self:
+        """Add the other's buckets and sums."""
+        self.buckets.merge(other.buckets)
+        self.totals += other.totals
+        self.n_rows += other.n_rows
+        self._keep(other.kept)
+        return self
+
+    def _keep(self, rows: list[Rows] | None) -> None:
+        small = self.kept is not None and rows is not None and self.n_rows <= _SMALL
+        self.kept = [*(self.kept or ()), *(rows or ())] if small else None
+
+    @property
+    def tie(self) -> float:
+        """Readings closer than this are one reading."""
+        return TIE * float(self.totals[0])
+
+    def advance(self) -> State | None:
+        """Finer buckets where too many rows are open, the open rows themselves, or nothing more."""
+        if self.kept is not None:
+            return None
+        is_open = self.buckets.open_buckets(self.tie)
+        if not is_open.any():
+            return None
+        weights = self.buckets.sums[2][is_open].sum() / self.totals[0]
+        if weights * self.n_rows > _KEPT_ROWS:
+            return CalibrationState(self.options, self._finer(is_open))
+        return OpenRowsState(self, is_open)
+
+    def _finer(self, is_open: np.ndarray) -> np.ndarray:
+        """Edges that cut every open bucket into many, and leave the others whole."""
+        share = max(2, _N_BUCKETS // int(is_open.sum()))
+        low, high = self.buckets.low[is_open], self.buckets.high[is_open]
+        cuts = low[:, None] + (high - low)[:, None] * (np.arange(1, share + 1) / share)
+        # A cut at the smallest score itself splits off what lies below; nextafter keeps cuts inside.
+        return np.unique(np.concatenate([self.edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
+
+    def finish(self) -> Result:
+        """The estimate: from the rows when few were seen, from the buckets otherwise."""
+        if self.kept is not None:
+            f, y, w = (np.concatenate(column) for column in zip(*self.kept, strict=True))
+            chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}
+            return calibration_error(y == 1, f, sample_weight=None if np.all(w == 1) else w, **chosen)
+        return estimate_from_buckets(self, None)
+
+
+class OpenRowsState(State):
+    """Last pass: the rows of the open buckets, kept."""
+
+    __slots__ = ("counted", "is_open", "parts")
+
+    def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
+        self.counted, self.is_open = counted, is_open
+        self.parts: list[Rows] = []
+
+    def absorb(self, block: Block) -> None:
+        """Keep the block's rows in open buckets."""
+        rows = binary_rows(block)
+        kept = self.is_open[np.searchsorted(self.counted.edges, rows[0], side="right")]
+        self.parts.append((rows[0][kept], rows[1][kept], rows[2][kept]))
+
+    def merge(self, other: Self) -> Self:
+        """Keep the other's rows too."""
+        self.parts += other.parts
+        return self
+
+    def finish(self) -> Result:
+        """The estimate, the walk read row by row inside open buckets."""
+        f, y, w = (np.concatenate(column) for column in zip(*self.parts, strict=True))
+        order = np.lexsort((w, y, f))
+        return estimate_from_buckets(self.counted, (f[order], y[order], w[order]))
+
+
+def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
+    """The calibration estimate from bucket sums and the sorted rows of open buckets."""
+    total, squared, square_sum, variance, impossible = state.totals.tolist()
+    found = interval_between(*walk_extremes(state, rows), total)
+    inside = inside_sums(state, rows, found)
+    weight = float(inside[2])
+    moments = RowMoments(
+        total=total,
+        squared_total=squared,
+        second_moment=square_sum / total,
+        variance=variance,
+        inside=weight,
+        stated=float(inside[3]) / weight if weight else math.nan,
+        happened=float(inside[4]) / weight if weight else math.nan,
+        inside_square=float(inside[5]),
+        impossible=int(impossible),
+    )
+    options = state.options
+    bounds = bound_fields(
+        state.n_rows, found, moments, confidence=options.confidence, n_models=options.n_models
+    )
+    highest = float(state.buckets.high.max())
+    null = null_of(state, found, moments)
+    return error_from_parts(found, moments, bounds, null, highest=highest, confidence=options.confidence)
+
+
+def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, Extreme]:
+    """Highest and lowest reading, over bucket ends and, in open buckets, over every score."""
+    top, bottom = Extreme(1, state.tie), Extreme(-1, state.tie)
+    ends = np.cumsum(state.buckets.rises - state.buckets.falls)
+    starts = np.concatenate([[0.0], ends[:-1]])
+    filled = np.flatnonzero(state.buckets.sums[2] > 0)
+    readings, scores = ends[filled], state.buckets.high[filled]
+    if rows is not None:
+        inner, at = _inner_readings(state, rows, starts)
+        readings, scores = np.concatenate([inner, readings]), np.concatenate([at, scores])
+        # Scores in order; a bucket's end is also the last inner reading of an open bucket.
+        order = np.argsort(scores, kind="stable")
+        readings, scores = readings[order], scores[order]
+    top.update(readings, scores)
+    bottom.update(readings, scores)
+    return top, bottom
+
+
+def _inner_readings(state: CalibrationState, rows: Rows, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Readings at the ends of blocks of equal scores inside open buckets."""
+    f, y, w = rows
+    bucket = np.searchsorted(state.edges, f, side="right")
+    running = np.cumsum(w * (y - f))
+    first = np.flatnonzero(np.diff(bucket, prepend=-1))
+    before = np.where(first > 0, running[first - 1], 0.0)
+    shift = np.repeat(starts[bucket[first]] - before, np.diff(first, append=f.size))
+    is_end = np.append(f[1:] != f[:-1], True)
+    return (running + shift)[is_end], f[is_end]
+
+
+def inside_sums(state: CalibrationState, rows: Rows | None, found: SupInterval) -> np.ndarray:
+    """Bucket sums over the rows with a score in (low, high]; a closed bucket lies inside or outside."""
+    buckets = state.buckets
+    with np.errstate(invalid="ignore"):
+        whole = (buckets.low > found.low) & (buckets.high <= found.high)
+        touched = ~whole & (buckets.high > found.low) & (buckets.low <= found.high)
+    sums = buckets.sums[:, whole].sum(axis=1)
+    if rows is None or not touched.any():
+        return np.asarray(sums)
+    f, y, w = rows
+    cut = touched[np.searchsorted(state.edges, f, side="right")] & (f > found.low) & (f <= found.high)
+    part = BucketSums(1)
+    part.add(np.zeros(int(cut.sum()), dtype=np.int64), (f[cut], y[cut], w[cut]))
+    return np.asarray(sums + part.sums[:, 0])
+
+
+def null_of(state: CalibrationState, found: SupInterval, moments: RowMoments) -> dict[str, Any]:
+    """The test of calibration: exact where every bucket holds one score, else the Brownian range."""
+    scale = math.sqrt(moments.variance)
+    extra = {"asymptotic_p_value": range_survival(found.value * moments.total / scale) if scale else None}
+    filled = state.buckets.sums[2] > 0
+    if (
+        state.buckets.low[filled] == state.buckets.high[filled]
+    ).all() and moments.squared_total == moments.total:
+        values, trials, hits = (
+            x[filled] for x in (state.buckets.high, state.buckets.sums[2], state.buckets.sums[4])
+        )
+        levels = ScoreLevels(values, trials, hits)
+        if n_coins(levels, state.options.n_draws) <= MAX_COINS:
+            draws = generator(state.options.random_state)
+            return exact_test(levels, n_draws=state.options.n_draws, generator=draws) | extra
+    return asymptotic_test(found.value, moments.variance, moments.total) | extra
