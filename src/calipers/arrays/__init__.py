@@ -14,6 +14,7 @@ from calipers.arrays.library import (
     is_array,
     namespace,
     on_device_of,
+    undo_row_order,
 )
 from calipers.arrays.optional import import_optional, is_installed
 from calipers.arrays.random import RandomState, generator, spawn
@@ -35,4 +36,5 @@ __all__ = [
     "namespace",
     "on_device_of",
     "spawn",
+    "undo_row_order",
 ]

@@ -122,6 +122,29 @@ def floating(array: Array) -> Array:
     return array if xp.isdtype(array.dtype, "real floating") else xp.astype(array, xp.float64)
 
 
+def undo_row_order(values: Array, order: Array) -> Array:
+    """Put the value at place r of each row into column ``order[r]``; the inverse of taking along rows.
+
+    The array standard has no scatter, so libraries that have one are asked for theirs: elsewhere the
+    inverse order costs a second sort.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import undo_row_order
+    >>> undo_row_order(np.array([[10.0, 20.0, 30.0]]), np.array([[2, 0, 1]]))
+    array([[20., 30., 10.]])
+    """
+    xp = namespace(values)
+    if array_api_compat.is_torch_array(values):
+        return xp.empty_like(values).scatter_(1, order, values)
+    if isinstance(values, np.ndarray) or array_api_compat.is_cupy_array(values):
+        columns = xp.empty_like(values)
+        xp.put_along_axis(columns, order, values, axis=1)
+        return columns
+    return xp.take_along_axis(values, xp.argsort(order, axis=1), axis=1)
+
+
 def on_device_of(values: np.ndarray, like: Array) -> Array:
     """Numpy values moved to the library and device of ``like``.
 

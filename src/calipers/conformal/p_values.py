@@ -173,11 +173,12 @@ class CalibrationScores:
         xp = namespace(scores)
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
-            left, right, end, size = self._locate(block, group)
             if draw is None:
-                return _float(xp, end - left + 1) / _float(xp, size + 1)
+                left, end, size, _ = self._search(block, group)
+                return _float(xp, end - left + 1) / _divisor(xp, size + 1, block)
+            left, right, end, size = self._locate(block, group)
             equal = _float(xp, right - left + 1) * _spread(xp, draw, block)
-            return (_float(xp, end - right) + equal) / _float(xp, size + 1)
+            return (_float(xp, end - right) + equal) / _divisor(xp, size + 1, block)
 
         return self._blockwise(one, scores, groups, tau)
 
@@ -238,19 +239,24 @@ class CalibrationScores:
             cells = cells + _range(xp, self.n_labels, block)[None, :]
         return xp.reshape(xp.broadcast_to(cells, (block.shape[0], width)), (-1,))
 
-    def _locate(self, block: Array, group: Array | None) -> tuple[Array, Array, Any, Any]:
-        """Positions of the equal scores [left, right), end of the cell, rows in it; flattened."""
+    def _search(self, block: Array, group: Array | None) -> tuple[Array, Any, Any, Array]:
+        """First position of a score not below, end of the cell, rows in it, and the scores; flattened."""
         xp = namespace(block)
         flat = xp.reshape(block, (-1,))
         if self.n_labels == 1 and group is None:
             n = self.ordered.shape[0] - 1
-            left, end, size = xp.searchsorted(self.ordered[:n], flat), n, n
-            found = xp.take(self.ordered, left) == flat
-        else:
-            cells = self._cells(block, group)
-            begin, end = xp.take(self.starts, cells), xp.take(self.starts, cells + 1)
-            left, size = _segmented_search(self.ordered, begin, end, flat, int(self.sizes.max())), end - begin
-            found = (xp.take(self.ordered, left) == flat) & (left < end)
+            return xp.searchsorted(self.ordered[:n], flat), n, n, flat
+        cells = self._cells(block, group)
+        begin, end = xp.take(self.starts, cells), xp.take(self.starts, cells + 1)
+        left = _segmented_search(self.ordered, begin, end, flat, int(self.sizes.max()))
+        return left, end, end - begin, flat
+
+    def _locate(self, block: Array, group: Array | None) -> tuple[Array, Array, Any, Any]:
+        """Positions of the equal scores [left, right), end of the cell, rows in it; flattened."""
+        xp = namespace(block)
+        left, end, size, flat = self._search(block, group)
+        # At the end of all cells stands a NaN; at the end of one, the next cell's first score.
+        found = (xp.take(self.ordered, left) == flat) & (left < end)
         return left, xp.where(found, xp.take(self.run_end, left), left), end, size
 
     def _blockwise(self, function: Any, scores: Array, groups: Array | None, tau: Array | None) -> Array:
@@ -338,6 +344,13 @@ def _range(xp: Any, n: int, like: Array) -> Array:
 
 def _float(xp: Any, counts: Any) -> Any:
     return float(counts) if isinstance(counts, int) else xp.astype(counts, xp.float64)
+
+
+def _divisor(xp: Any, counts: Any, like: Array) -> Array:
+    """Counts to divide by, as an array: by a bare number CUDA multiplies with the rounded reciprocal."""
+    if isinstance(counts, int):
+        return xp.full((1,), float(counts), dtype=xp.float64, device=like.device)
+    return _float(xp, counts)
 
 
 def _spread(xp: Any, draw: Array | None, block: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, namespace, on_device_of
+from calipers.arrays import Array, as_array, namespace, on_device_of, undo_row_order
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_probabilities, require_finite
@@ -223,7 +223,7 @@ class RankedRule:
     def _matrix_block(self, P: Array, u: Any) -> Array:
         xp = namespace(P)
         order = _descending_order(P)
-        return _to_columns(self._by_rank(xp.take_along_axis(P, order, axis=1), u), order)
+        return undo_row_order(self._by_rank(xp.take_along_axis(P, order, axis=1), u), order)
 
     def _by_rank(self, descending: Array, u: Any) -> Array:
         xp = namespace(descending)
@@ -394,16 +394,6 @@ def _descending_order(P: Array) -> Array:
     if tied.size:
         order[tied] = np.argsort(negative[tied], axis=1, kind="stable")
     return order
-
-
-def _to_columns(values: Array, order: Array) -> Array:
-    """Undo the order: the value at rank r goes to column ``order[r]``."""
-    if isinstance(values, np.ndarray):
-        columns = np.empty_like(values)
-        np.put_along_axis(columns, order, values, axis=1)
-        return columns
-    xp = namespace(values)
-    return xp.take_along_axis(values, xp.argsort(order, axis=1), axis=1)
 
 
 def _first_labels(P: Array, descending: Array, size: Array) -> Array:
