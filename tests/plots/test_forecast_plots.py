@@ -57,7 +57,7 @@ def test_histograms_count_the_infinite_ends_they_leave_out():
     high = np.array([2.0, 2.5, np.inf])
     ax = plot_interval_histograms([0.1, 0.2, 0.1], high, [1.0, 1.1, 1.2], name="SVM")
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["average test loss", "lower ends", "upper ends (1 infinite)"]
+    assert labels == ["average test loss", "lower ends", "upper ends (1 beyond)"]
     assert saved(ax)
     with pytest.raises(InputError, match="nothing finite to draw"):
         plot_interval_histograms([np.inf], [np.inf], [np.inf])
@@ -70,10 +70,18 @@ def test_coverage_has_its_target_and_the_band_of_the_exact_law():
     assert saved(ax)
 
 
+def test_coverage_bins_hold_whole_counts():
+    counts = np.repeat(np.arange(60, 100), 5)
+    ax = plot_coverage_histogram(counts / 100, target=0.8, n_test=100)
+    heights = [bar.get_height() for bar in ax.patches]
+    # Two counts of five trials each per bin, and no empty bin between.
+    assert heights == [10] * 20
+
+
 def test_widths_share_their_bins():
     ax = plot_width_histograms({"GD": [2.0, 3.0], "SGD": [1.0, 1.5, np.inf]})
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["GD", "SGD (1 infinite)"]
+    assert labels == ["GD", "SGD (1 beyond)"]
     assert saved(ax)
     with pytest.raises(InputError, match="widths must hold at least one method"):
         plot_width_histograms({})

@@ -13,6 +13,8 @@ from calipers.results import Curve, Estimate
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#8c8c8c"
+# From so many values on, a histogram leaves out the largest half per cent.
+_MANY = 1000
 
 
 def plot_forecast_bars(
@@ -74,8 +76,8 @@ def plot_interval_histograms(
     Parameters
     ----------
     low, high, reference : arrays (trials,)
-        Ends of the interval and average test loss of every trial; infinite ends are left out and counted
-        in the legend.
+        Ends of the interval and average test loss of every trial. Infinite values, and the few that would
+        stretch the axis of many trials (beyond the 99.5 % point), are left out and counted in the legend.
 
     Examples
     --------
@@ -85,11 +87,11 @@ def plot_interval_histograms(
     """
     ax = axes(ax)
     bins = _bins(low, high, reference)
-    ax.hist(_finite(reference), bins=bins, color=GREY, label="average test loss")
-    ax.hist(_finite(low), bins=bins, color=colour, label=f"lower ends{_left_out(low)}")
+    ax.hist(_finite(reference), bins=bins, color=GREY, label=f"average test loss{_left_out(reference, bins)}")
+    ax.hist(_finite(low), bins=bins, color=colour, label=f"lower ends{_left_out(low, bins)}")
     ax.hist(
         _finite(high), bins=bins, facecolor="none", edgecolor=colour, hatch="///", linewidth=0.6,
-        label=f"upper ends{_left_out(high)}",
+        label=f"upper ends{_left_out(high, bins)}",
     )  # fmt: skip
     ax.set_xlabel("loss")
     ax.set_ylabel("trials")
@@ -103,6 +105,7 @@ def plot_coverage_histogram(
     *,
     target: float,
     expected: tuple[float, float] | None = None,
+    n_test: int | None = None,
     name: str = "",
     colour: str = COLOURS[0],
     ax: Any = None,
@@ -117,6 +120,8 @@ def plot_coverage_histogram(
         Promised coverage, drawn as a line.
     expected : (float, float) or None
         Band that the exact law gives for 95 % of trials, drawn in grey.
+    n_test : int or None
+        Test losses behind each share: bins then hold whole counts each, and do not beat against them.
 
     Examples
     --------
@@ -128,7 +133,7 @@ def plot_coverage_histogram(
     values = np.asarray(coverage, dtype=float)
     if expected is not None:
         ax.axvspan(*expected, color=GREY, alpha=0.2, label="95 % of trials, exact law")
-    ax.hist(values, bins=min(30, max(5, np.unique(values).size)), color=colour, alpha=0.8)
+    ax.hist(values, bins=_share_bins(values, n_test), color=colour, alpha=0.8)
     ax.axvline(target, color="black", linestyle="--", label=f"target {target:g}")
     ax.set_xlabel("share of test losses covered")
     ax.set_ylabel("trials")
@@ -151,7 +156,7 @@ def plot_width_histograms(widths: Mapping[str, Any], *, ax: Any = None) -> Any:
         raise InputError("widths must hold at least one method, got none.")
     bins = _bins(*widths.values())
     for place, (name, values) in enumerate(widths.items()):
-        label = f"{name}{_left_out(values)}"
+        label = f"{name}{_left_out(values, bins)}"
         ax.hist(_finite(values), bins=bins, alpha=0.6, color=COLOURS[place % len(COLOURS)], label=label)
     ax.set_xlabel("width of the interval")
     ax.set_ylabel("trials")
@@ -234,13 +239,24 @@ def _finite(values: Any) -> np.ndarray:
     return np.asarray(array[np.isfinite(array)])
 
 
-def _left_out(values: Any) -> str:
-    infinite = int(np.sum(~np.isfinite(np.asarray(values, dtype=float))))
-    return f" ({infinite} infinite)" if infinite else ""
+def _left_out(values: Any, bins: np.ndarray) -> str:
+    array = np.asarray(values, dtype=float)
+    beyond = int(np.sum((array < bins[0]) | (array > bins[-1])))
+    return f" ({beyond} beyond)" if beyond else ""
+
+
+def _share_bins(values: np.ndarray, n_test: int | None) -> Any:
+    if n_test is None:
+        return 25
+    counts = np.rint(values * n_test)
+    step = max(1, round((counts.max() - counts.min()) / 25))
+    return (np.arange(counts.min(), counts.max() + step + 1, step) - 0.5) / n_test
 
 
 def _bins(*columns: Any) -> np.ndarray:
     pooled = np.concatenate([_finite(values) for values in columns])
     if pooled.size == 0:
         raise InputError("there is nothing finite to draw.")
+    if pooled.size >= _MANY:
+        pooled = pooled[pooled <= np.quantile(pooled, 0.995)]
     return np.asarray(np.histogram_bin_edges(pooled, bins=60))

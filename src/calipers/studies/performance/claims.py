@@ -61,7 +61,8 @@ def modulated_claim(trial: ModulatedTrial, name: str) -> Claim:
     rank = -(-9 * (trial.points + 1) // 10)
     band_low, _ = CalibrationLaw(trial.points, rank).interval(1 - 2 * _SURE)
     return Claim(
-        claim=f"digits, {name}: intervals of variable width hold the loss of {trial.train_size} new rows",
+        claim=f"digits, {name}: the variable-width intervals hold the loss after training on "
+        f"{trial.train_size} new rows",
         paper=f"at least 0.90 on average; this trial a draw from Beta({rank}, {trial.points + 1 - rank})",
         ours=f"{hits / losses.size:.3f} [{low:.3f}, {high:.3f}] of {losses.size} test cases",
         # Losses tie at the stated probability of absent classes, so only the lower side is promised.

@@ -35,6 +35,7 @@ def trial_figure(tables: list[TrialTable], title: str, path: Path) -> Path:
             table.coverage,
             target=1 - ALPHA,
             expected=(float(band.low), float(band.high)),
+            n_test=table.n_test,
             name=f"{table.name}: new loss cover rate {rate:.3f} [{low:.3f}, {high:.3f}]",
             colour=colour,
             ax=grid[row][1],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def run_trials(
             seed = np.random.SeedSequence([SEED, *name.encode(), index])
             with thread_limit(1):  # the problems are tiny: threads would wait for each other
                 parts.append(block(np.random.default_rng(seed), count))
-            partial = path.with_suffix(".part.npz")
+            partial = path.with_suffix(f".{os.getpid()}.npz")
             np.savez(partial, **parts[-1])
             partial.replace(path)
         progress.advance(task, count)
