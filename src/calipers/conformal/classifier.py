@@ -19,7 +19,7 @@ from calipers.inputs import check_alphas, check_probabilities, check_same_length
 
 # Which draws a stream serves; calibration and test rows never share one.
 _CALIBRATION_U, _TEST_U, _TAU = 0, 1, 2
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 
 
 class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):

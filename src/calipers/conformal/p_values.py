@@ -22,7 +22,7 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
 from calipers.inputs.rows import missing_mask, numeric
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 13
 
 
 def conformal_p_values(
@@ -260,15 +260,15 @@ class CalibrationScores:
         return left, xp.where(found, xp.take(self.run_end, left), left), end, size
 
     def _blockwise(self, function: Any, scores: Array, groups: Array | None, tau: Array | None) -> Array:
-        xp = namespace(scores)
-        parts = []
+        xp, answer = namespace(scores), None
         for rows in row_blocks(scores, host_entries=_BLOCK):
             block = scores[rows, ...]
             pieces = (None if a is None else a[rows] for a in (groups, tau))
-            parts.append(xp.reshape(function(block, *pieces), block.shape))
-        if not parts:
-            return xp.zeros(scores.shape, dtype=xp.float64, device=scores.device)
-        return parts[0] if len(parts) == 1 else xp.concat(parts)
+            part = xp.reshape(function(block, *pieces), block.shape)
+            if answer is None:  # the first block tells the dtype
+                answer = xp.empty(scores.shape, dtype=part.dtype, device=scores.device)
+            answer[rows, ...] = part
+        return xp.zeros(scores.shape, dtype=xp.float64, device=scores.device) if answer is None else answer
 
 
 def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomState) -> Array | None:

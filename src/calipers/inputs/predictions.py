@@ -13,7 +13,7 @@ from calipers.inputs.rows import array_size, count_true, first_true, numeric, pl
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
 ROW_SUM_TOLERANCE = 1e-3
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 
 
 def check_probabilities(probabilities: Any, *, name: str = "probabilities") -> Array:

@@ -174,14 +174,16 @@ def test_bad_input_is_refused_by_name(change, message):
         conformal_p_values(**(good | change))
 
 
-def test_working_memory_stays_below_three_times_the_output():
+@pytest.mark.parametrize("label_conditional", [False, True])
+def test_working_memory_stays_below_three_times_the_output(label_conditional):
     import tracemalloc
 
     rng = np.random.default_rng(0)
     cal, test = rng.random(10_000), rng.random((10_000, 10))
+    options = {"calibration_labels": rng.integers(0, 10, 10_000)} if label_conditional else {}
     conformal_p_values(cal[:10], test[:10])
     tracemalloc.start()
-    p = conformal_p_values(cal, test, smoothed=True, random_state=0)
+    p = conformal_p_values(cal, test, smoothed=True, random_state=0, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * p.nbytes
