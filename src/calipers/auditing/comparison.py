@@ -253,9 +253,16 @@ def _winner(
 
     best = min(values, key=badness)
     for pair, difference in differences.items():
-        if best in pair and (difference.p_value is None or difference.p_value > LEVEL):
+        if best in pair and not _differs(difference):
             return None
     return best
+
+
+def _differs(difference: Estimate) -> bool:
+    """Significant, or the same in every row and not zero: then there is no noise."""
+    if difference.p_value is not None:
+        return difference.p_value <= LEVEL
+    return difference.std_error == 0 and difference.value not in (None, 0.0)
 
 
 def _trade_off(audits: Mapping[str, Audit]) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from calipers.arrays import RandomState
 from calipers.auditing.checks import CHECKS
 from calipers.auditing.material import Material, check_material
@@ -15,6 +17,8 @@ from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
 from calipers.exceptions import InputError
 from calipers.results import Estimate, EstimateTable, Finding, severity_rank
+
+LONGEST_DETAIL = 200
 
 Progress = Callable[[str, int, int], None]
 
@@ -211,7 +215,17 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 
 def _estimates(readings: Iterable[Reading]) -> dict[str, Estimate]:
-    return {e.name: e for reading in readings for e in reading.estimates}
+    return {e.name: _slim(e) for reading in readings for e in reading.estimates}
+
+
+def _slim(estimate: Estimate) -> Estimate:
+    """Without the details that hold something for every row: an audit is not a copy of its data."""
+    kept = {
+        key: value
+        for key, value in estimate.details.items()
+        if not isinstance(value, (list, tuple, np.ndarray)) or len(value) <= LONGEST_DETAIL
+    }
+    return estimate if len(kept) == len(estimate.details) else replace(estimate, details=kept)
 
 
 def _pictures(readings: Iterable[Reading]) -> tuple[Picture, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -175,3 +176,11 @@ def test_bad_arguments_get_one_sentence(case: str) -> None:
     arguments, expected = BAD[case]
     with pytest.raises(InputError, match=expected):
         calipers.audit([0], **arguments)
+
+
+def test_the_catalogue_describes_every_code() -> None:
+    from pathlib import Path
+
+    text = (Path(__file__).resolve().parents[3] / "docs" / "findings.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\| (CAL\d{3}) \|", text, flags=re.MULTILINE))
+    assert described == {check.code for check in CHECKS} | {"CAL102", "CAL502"}  # two sides of 101 and 501

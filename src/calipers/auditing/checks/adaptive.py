@@ -21,7 +21,8 @@ PARTS = 10
 ROWS_PER_PART = 100
 # Sizes whose rank correlation with difficulty is surely below this do not follow it.
 FOLLOWS = 0.1
-_MANY_ROWS = 200_000
+# Shuffles behind T-SS: 999, fewer where each of them costs a pass over many rows.
+_MOST_SHUFFLED = 20_000_000
 _NAMES = {
     10: ("tenth", "tenths"), 5: ("fifth", "fifths"), 4: ("quarter", "quarters"), 2: ("half", "halves")
 }  # fmt: skip
@@ -156,7 +157,8 @@ def _size_numbers(material: Material, level: Level, ease: np.ndarray, hard: np.n
     bins = int(np.clip(material.n // ROWS_PER_PART, 3, 50))
     found = t_ss(
         hard, level.size, ease, n_bins=bins, sample_weight=material.weights, confidence=material.confidence,
-        n_permutations=199 if material.n > _MANY_ROWS else 999, random_state=material.generator("t_ss"),
+        n_permutations=int(np.clip(_MOST_SHUFFLED // material.n, 99, 999)),
+        random_state=material.generator("t_ss"),
     )  # fmt: skip
     estimates = [replace(found, name=f"t_ss{level.tag}")]
     if material.task == "classification":

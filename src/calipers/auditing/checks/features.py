@@ -7,6 +7,7 @@ rows if coverage does not depend on the features, so the hypergeometric test is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from calipers.auditing import repairs
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
 from calipers.auditing.checks.everywhere import PART_TOLERANCE, QUESTION, flat_p_values, group_counts
 from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Reading
+from calipers.auditing.reading import Check, Picture, Reading
+from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
-from calipers.results import Estimate
+from calipers.metrics import ert_table
+from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
@@ -28,7 +31,12 @@ PICKED = 0.2
 FEWEST_MISSES = 10
 MOST_TRAINING_ROWS = 100_000
 MANY_ROWS = 20_000
+MOST_RISK_ROWS = 50_000
 _MOST_CATEGORIES = 255
+FORESEEN = (
+    " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
+    "randomized=True) can cover evenly."
+)
 
 
 def by_features(material: Material, level: Level) -> Reading:
@@ -51,7 +59,46 @@ def by_features(material: Material, level: Level) -> Reading:
         )  # fmt: skip
         p_values.append(flat_p_values(*counts)[0])
     p = float(np.min(p_values)) * 2
-    return _reading(material, level, picked, None if np.isnan(p) else min(1.0, p))
+    reading = _reading(material, level, picked, None if np.isnan(p) else min(1.0, p))
+    numbers, picture = excess_risk(material, level)
+    return replace(reading, estimates=(*reading.estimates, *numbers), pictures=(picture,))
+
+
+def excess_risk(material: Material, level: Level) -> tuple[list[Estimate], Picture]:
+    """The excess risk of the target coverage, and coverage over tenths of what was expected of the rows."""
+    rows = np.arange(material.n)
+    if material.n > MOST_RISK_ROWS:
+        rows = material.generator(f"ERT rows{level.tag}").choice(material.n, MOST_RISK_ROWS, replace=False)
+    if material.features is None:
+        raise InputError("X was not given to the audit.")
+    table = ert_table(
+        material.features.take(rows), level.covered[rows], alpha=level.alpha, losses=("l1", "l2"),
+        null="flat",
+        sample_weight=None if material.weights is None else material.weights[rows],
+        confidence=material.confidence, random_state=material.generator(f"ERT{level.tag}"),
+    )  # fmt: skip
+    expected = np.asarray(table["l1"].details["predictions"])
+    named = [replace(found, name=f"ert {key}{level.tag}") for key, found in table.items()]
+    return named, _expected_picture(expected, level.covered[rows], level, material.confidence)
+
+
+def _expected_picture(expected: np.ndarray, covered: np.ndarray, level: Level, confidence: float) -> Picture:
+    parts = np.array_split(np.argsort(expected, kind="stable"), min(10, len(expected)))
+    hits = np.array([covered[part].sum() for part in parts], dtype=float)
+    rows = np.array([len(part) for part in parts], dtype=float)
+    low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
+    curve = Curve(
+        name="coverage", x=np.array([expected[part].mean() for part in parts]), y=hits / rows, low=low,
+        high=high, confidence=confidence, x_label="expected coverage, from the features of other rows",
+        y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
+    )  # fmt: skip
+    return Picture(
+        name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Coverage against what the features foretell{level.tag}",
+        caption="Rows sorted by the coverage a classifier expects of them, in tenths. If coverage is the "
+        "same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        kind="points", curves=(curve,), reference=level.promised,
+    )  # fmt: skip
 
 
 def pick_worst(
@@ -89,10 +136,24 @@ def coverage_model(features: Features, rng: np.random.Generator) -> Any:
     )
 
 
+def is_foreseen(material: Material, level: Level, picked: np.ndarray, high: float) -> bool:
+    """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
+
+    A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha at every x. Where the
+    probabilities foresee what happens, the predictor is coarse, not wrong.
+    """
+    if material.probabilities is None or level.prediction.dtype.kind != "b":
+        return False
+    stated = np.sum(material.probabilities[picked] * level.prediction[picked], axis=1)
+    weights = None if material.weights is None else material.weights[picked]
+    return float(np.average(stated, weights=weights)) <= high + tolerance_at(level.alpha)
+
+
 def _reading(material: Material, level: Level, picked: np.ndarray, p: float | None) -> Reading:
     hits, rows = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
     low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=material.confidence))
     share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
+    foreseen = is_foreseen(material, level, picked, high)
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
         confidence=material.confidence, n=float(rows[0]), p_value=p, alternative="less",
@@ -113,7 +174,8 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
         tolerance=tolerance,
         fault=f"In the fifth of rows that the features mark as risky the {material.noun} cover "
         f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{100 * hits[1] / rows[1]:.1f} %.",
+        f"{100 * hits[1] / rows[1]:.1f} %." + (FORESEEN if foreseen else ""),
+        cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
         repair=repairs.by_group(material.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
