@@ -18,9 +18,11 @@ from calipers.exceptions import InputError
 from calipers.inference import mean_estimate, paired_difference
 from calipers.inputs import check_fraction
 from calipers.report import render_html, render_json, render_markdown, write_text
-from calipers.results import Estimate
+from calipers.results import Estimate, severity_rank
 
 FEWEST_ROWS = 200
+# Of the rows that are not held out, for learning groups; thresholds need more rows than edges do.
+DESIGN_SHARE = 0.25
 COVERAGE_CODES = {"CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL301", "CAL401", "CAL402"}
 PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503"}
 
@@ -106,12 +108,19 @@ class Repair:
         left = {finding.code for finding in self.after.faults}
         return tuple(finding.code for finding in self.before.faults if finding.code not in left)
 
+    @property
+    def milder(self) -> tuple[str, ...]:
+        """Codes of faults that remain with a lower severity."""
+        left = {finding.code: severity_rank(finding.severity) for finding in self.after.faults}
+        return tuple(f.code for f in self.before.faults if left.get(f.code, 9) < severity_rank(f.severity))
+
     def to_dict(self) -> dict[str, Any]:
         """The document of the audit after, with the repair added."""
         return self.after.to_dict() | {
             "repair": {
                 "steps": list(self.steps),
                 "gone": list(self.gone),
+                "milder": list(self.milder),
                 "rows": self.after.material.n,
                 "before": self.before.to_dict()["verdict"],
                 "changes": [change.to_dict() for change in self.changes],
@@ -138,7 +147,8 @@ class Repair:
             f"{c.measure}: {float(c.before):.3f} before, {float(c.after):.3f} after, {c.verdict}"
             for c in self.changes
         ]
-        lines.append(f"Faults gone: {', '.join(self.gone) or 'none'}.")
+        milder = f" Milder: {', '.join(self.milder)}." if self.milder else ""
+        lines.append(f"Faults gone: {', '.join(self.gone) or 'none'}.{milder}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -203,7 +213,7 @@ def _grouped(rest: Material, new: Material, codes: set[str]) -> tuple[Material, 
     """Rows that conformalise, and the groups; groups that must be learnt are learnt on other rows."""
     if not needs_design(codes, rest):
         return rest, groups_for(codes, {"design": rest, "learn": rest, "apply_to": new})
-    first = rest.generator("design").permutation(rest.n) < rest.n // 2
+    first = rest.generator("design").permutation(rest.n) < DESIGN_SHARE * rest.n
     design, learn = rest.rows(first), rest.rows(~first)
     return learn, groups_for(codes, {"design": design, "learn": learn, "apply_to": new})
 
