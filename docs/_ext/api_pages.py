@@ -1,0 +1,58 @@
+"""One page per room of the package, written from its own list of public names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+ROOMS = (
+    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots", "report",
+    "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+)  # fmt: skip
+
+
+def write_pages(app: Any) -> None:
+    """Write docs/api/generated: a page per room that exists, with every public object on it."""
+    import calipers
+
+    folder = Path(app.srcdir) / "api" / "generated"
+    folder.mkdir(parents=True, exist_ok=True)
+    functions = [name for name in calipers.__all__ if inspect.isfunction(getattr(calipers, name))]
+    pages = {"calipers": ("calipers", functions)} if functions else {}
+    for room in ROOMS:
+        if (Path(calipers.__file__).parent / room).exists() or room == "exceptions":
+            module = importlib.import_module(f"calipers.{room}")
+            if getattr(module, "__all__", None):
+                pages[room] = (f"calipers.{room}", list(module.__all__))
+    for name, (module_name, names) in pages.items():
+        write_if_changed(folder / f"{name}.rst", page(module_name, names))
+    for stale in set(folder.glob("*.rst")) - {folder / f"{name}.rst" for name in pages}:
+        stale.unlink()
+
+
+def page(module_name: str, names: list[str]) -> str:
+    """The page of one room in reStructuredText."""
+    module = importlib.import_module(module_name)
+    opening = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
+    lines = [module_name, "=" * len(module_name), "", opening, "", f".. currentmodule:: {module_name}", ""]
+    for name in names:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            lines += [f".. autoclass:: {name}", "   :members:", ""]
+        elif callable(thing):
+            lines += [f".. autofunction:: {name}", ""]
+    return "\n".join(lines)
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """Leave the file alone when nothing changed, so that Sphinx does not read it again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Write the pages before Sphinx looks for sources."""
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
