@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 ROOMS = (
-    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots", "report",
-    "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
+    "report", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 
 
