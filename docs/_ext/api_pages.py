@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
 ROOMS = (
     "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
-    "report", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+    "report", "scorers", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 
 
@@ -52,7 +53,27 @@ def write_if_changed(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def is_routing(app: Any, what: str, name: str, *rest: Any) -> bool | None:
+    """Leave out set_fit_request and its like, which scikit-learn writes with links to its own pages."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+# What markup leaves alone: doctests up to their blank line, directives, quoted code and mathematics.
+VERBATIM = re.compile(
+    r"(^ *>>>[^\n]*(?:\n *\S[^\n]*)*|^ *\.\. [^\n]*|``.+?``|`[^`]+`)", flags=re.MULTILINE | re.DOTALL
+)
+
+
+def escape_plain_text(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are read in the terminal first: |x| and coef_ mean themselves there, not markup."""
+    parts = VERBATIM.split("\n".join(lines))
+    parts[::2] = [re.sub(r"(?<=\w)_(?![\w`])", r"\\_", part.replace("|", r"\|")) for part in parts[::2]]
+    lines[:] = "".join(parts).split("\n")
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Write the pages before Sphinx looks for sources."""
     app.connect("builder-inited", write_pages)
+    app.connect("autodoc-skip-member", is_routing)
+    app.connect("autodoc-process-docstring", escape_plain_text, priority=900)  # after numpydoc
     return {"parallel_read_safe": True, "parallel_write_safe": True}
