@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 COMMANDS = {
     "demo": "demo",
     "audit": "audit",
+    "measure": "measure",
     "compare": "compare",
     "repair": "repair",
     "serve": "serve",

@@ -29,7 +29,9 @@ PIECE_ROWS = 4 * BLOCK_ROWS
 class Piece(Protocol):
     """Some rows, read when asked."""
 
-    rows: int
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
 
     def blocks(self) -> Iterator[Block]:
         """The rows in blocks."""
