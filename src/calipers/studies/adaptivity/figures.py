@@ -82,5 +82,5 @@ def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Pa
         ax.set_xticks(range(len(means)), regression.METHODS, rotation=40, fontsize=8)
         ax.set_title(f"{title}, alpha {alpha:g}", fontsize=9)
         ax.axhline(0, color="black", linewidth=0.6)
-    axes[0][-1].legend(fontsize=7, frameon=False)
+    axes[0][-1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _save(figure, path)

@@ -67,11 +67,11 @@ def synthetic_rows(n: int, n_classes: int, *, n_transforms: int = 10, alpha: flo
     """Ease, sets, T-CV and T-SS of four scores on invented outputs, with CPU seconds of each step."""
     rng = generator(1)
     hardness = rng.beta(1.0, 3.0, n)
-    labels = rng.integers(0, n_classes, n)
-    logits = rng.normal(0, 1, (n, n_classes)).astype(np.float32)
-    # The margin of the true label shrinks with hardness; noise grows with it.
-    logits[np.arange(n), labels] += (9.0 * (1 - hardness)).astype(np.float32)
+    logits = rng.standard_normal((n, n_classes), dtype=np.float32)
+    # One label stands out, less so in harder rows; the truth is drawn from the stated probabilities.
+    logits[np.arange(n), rng.integers(0, n_classes, n)] += (12.0 * (1 - hardness)).astype(np.float32)
     clean = _softmax(logits)
+    labels = np.minimum((np.cumsum(clean, axis=1) < rng.random((n, 1))).sum(axis=1), n_classes - 1)
     start = time.process_time()
     ease = ease_from_outputs(clean, _perturbed(logits, hardness, n_transforms, rng))
     seconds = time.process_time() - start
