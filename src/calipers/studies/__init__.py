@@ -19,6 +19,7 @@ __all__ = ["STUDIES", "Claim", "StudyReport", "run_study"]
 
 # Name on the command line, which is also the folder -> one line for the help page.
 STUDIES: dict[str, str] = {
+    "conditional": "excess risk against worst slabs and group gaps; classifiers, scores, CIFAR-10H",
     "calibration": "documents, Adult, Covertype, CIFAR-10: calibration measured, certified and repaired",
     "efficiency": "full kNN conformal prediction of USPS digits; which one is best depends on the criterion",
     "performance": "forecasts of the next loss: SVMs on digits, GD against SGD, naive cross-validation",

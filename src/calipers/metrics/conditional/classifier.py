@@ -66,9 +66,9 @@ class CoverageClassifier:
     """
 
     n_bags: int = 3
-    learning_rate: float = 0.2
+    learning_rate: float = 0.3
     max_iter: int = 120
-    patience: int = 3
+    patience: int = 2
     max_leaf_nodes: int | None = None
     l2_regularization: float = 40.0
     shrink: bool = True

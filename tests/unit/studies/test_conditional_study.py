@@ -1,0 +1,60 @@
+"""The conditional-coverage study: its quick run, its cache, the noise it takes out of votes."""
+
+import numpy as np
+import pytest
+
+from calipers.studies import run_study
+from calipers.studies.conditional.benchmark import PartitionClassifier
+from calipers.studies.conditional.claims import recovered
+from calipers.studies.conditional.humans import direct_excess
+from calipers.studies.conditional.stage import pick, stage
+
+
+def test_the_quick_study_writes_every_table_and_figure(data_dir, tmp_path):
+    report = run_study("conditional", data_dir, tmp_path, quick=True)
+    assert len(report.claims) == 12
+    assert all(claim.agrees is None for claim in report.claims)
+    assert all(path.stat().st_size > 0 for path in report.files)
+    assert {p.suffix for p in report.files} == {".csv", ".png"}
+
+
+def test_a_stage_is_computed_once(tmp_path):
+    def compute():
+        calls.append(1)
+        yield {"name": "a", "value": 1.5}
+
+    calls: list[int] = []
+    for _ in range(2):
+        rows = stage(tmp_path / "t.csv", ("name", "value"), compute)
+    assert rows == [{"name": "a", "value": 1.5}]
+    assert calls == [1]
+    assert pick(rows, "value", name="a") == [1.5]
+
+
+def test_the_noise_of_votes_is_taken_out_without_bias():
+    rng = np.random.default_rng(0)
+    coverage = rng.uniform(0.7, 1.0, size=20_000)
+    inside = rng.binomial(50, coverage)
+    counts = np.column_stack([inside, 50 - inside])
+    sets = np.tile([True, False], (20_000, 1))
+    naive, direct, error = direct_excess(sets, counts)
+    truth = np.mean((coverage - 0.9) ** 2)
+    assert abs(direct - truth) < 4 * error
+    assert naive > truth + 4 * error
+
+
+def test_a_partition_predicts_the_share_of_its_cell():
+    X = np.repeat([[0.0], [10.0]], 50, axis=0)
+    y = np.concatenate([np.ones(50), np.zeros(50)])
+    share = PartitionClassifier(n_cells=2, random_state=0).fit(X, y).predict_proba(X)[:, 1]
+    assert share[0] == pytest.approx(50.5 / 51)
+    assert share[-1] == pytest.approx(0.5 / 51)
+
+
+def test_the_share_recovered_is_relative_to_the_best_and_never_negative():
+    common = {"data": "d", "repeat": 0.0, "n": 1000.0, "kl": 0.0, "seconds": 2.0}
+    rows = [
+        common | {"classifier": "a", "l1": 0.1, "l2": 0.02},
+        common | {"classifier": "b", "l1": 0.05, "l2": -0.01},
+    ]
+    assert recovered(rows) == {"a": (1.0, 1.0, 2.0), "b": (0.5, 0.0, 2.0)}
