@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -46,6 +47,27 @@ def test_a_bad_group_is_named_and_the_healthy_ones_are_not(seed: int) -> None:
     assert finding.severity == "issue"
     assert finding.where == "group south"
     assert "In group south the intervals cover" in finding.sentence
+
+
+def test_the_place_where_coverage_fails_is_named_in_words() -> None:
+    rng = np.random.default_rng(5)
+    n = 2000
+    age, hours = rng.normal(size=n), rng.normal(size=n)
+    y = rng.normal(size=n) * np.where(hours > 0.5, 2.5, 1.0)
+    X = pd.DataFrame({"age": age, "hours": hours}, index=rng.integers(0, 5, n))
+    intervals = np.column_stack([np.full(n, -1.8), np.full(n, 1.8)])
+    found = calipers.audit(y, intervals=intervals, X=X, random_state=0)
+    place = next(finding for finding in found.findings if finding.code == "CAL202")
+    assert place.severity == "issue"
+    assert place.where.startswith("hours >")
+    assert f"The place: {place.where}" in place.sentence
+    assert f"coverage where {place.where}" in found.estimates
+
+
+def test_infinite_intervals_are_forecast_by_their_misses_without_noise() -> None:
+    y = np.random.default_rng(0).normal(size=300)
+    found = calipers.audit(y, intervals=np.tile([-np.inf, np.inf], (300, 1)), random_state=0)
+    assert any(name.startswith("share of misses") for name in found.estimates)
 
 
 def test_a_wrong_level_everywhere_is_not_blamed_on_a_group(seed: int) -> None:

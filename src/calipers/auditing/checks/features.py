@@ -21,7 +21,7 @@ from calipers.auditing.reading import Check, Picture, Reading
 from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
-from calipers.metrics import ert_table
+from calipers.metrics import ert_table, failing_regions
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
@@ -37,6 +37,8 @@ FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
 )
+# A rule is looked for only when the classifier found something to describe.
+SUSPECT = 0.05
 
 
 def by_features(material: Material, level: Level) -> Reading:
@@ -184,6 +186,33 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
     )
 
 
+def by_features_with_place(material: Material, level: Level) -> Reading:
+    """Coverage along the features and, where it fails, the rule in words that describes the worst place."""
+    reading = by_features(material, level)
+    suspect = reading.p_value is not None and reading.p_value < SUSPECT and (reading.effect or 0.0) > 0
+    if material.features is None or material.weights is not None or not suspect:
+        return reading
+    rng = material.generator(f"regions{level.tag}")
+    rows = rng.permutation(material.n)[:MOST_RISK_ROWS]
+    regions = failing_regions(
+        material.features.take(rows), level.covered[rows], alpha=level.alpha,
+        confidence=material.confidence, random_state=rng,
+    )  # fmt: skip
+    low = [found for found in regions.values() if found.details["side"] == "under"]
+    if not low:
+        return reading
+    worst = low[0]
+    place = (
+        f" The place: {worst.name} ({100 * worst.details['mass']:.0f} % of the rows), where "
+        f"{100 * float(worst):.1f} % are covered, measured on rows the rule was not found on."
+    )
+    named = tuple(replace(found, name=f"coverage where {found.name}{level.tag}") for found in low)
+    return replace(
+        reading, where=f"{worst.name}{level.tag}", fault=reading.fault + place,
+        estimates=(*reading.estimates, *named),
+    )  # fmt: skip
+
+
 CHECKS = (
     Check(
         code=CODE,
@@ -191,6 +220,6 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "X"),
         add="Add X, the features of the rows, to find where coverage fails.",
-        at_level=by_features,
+        at_level=by_features_with_place,
     ),
 )

@@ -26,9 +26,9 @@ def losses_of(material: Material) -> tuple[str, np.ndarray]:
     if material.probabilities is not None:
         return "error rate", (material.probabilities.argmax(axis=1) != material.y).astype(float)
     if material.task == "regression":
-        middle = material.levels[0].prediction.mean(axis=1)
-        if np.isfinite(middle).all():
-            return "absolute error", np.abs(material.y - middle)
+        ends = material.levels[0].prediction
+        if np.isfinite(ends).all():
+            return "absolute error", np.abs(material.y - ends.mean(axis=1))
     return "share of misses", (~material.levels[0].covered).astype(float)
 
 
