@@ -238,6 +238,10 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
 
         return LogisticRegression()
 
+    def _train(self, X: Any, y: Any, params: dict[str, Any]) -> None:
+        self._rule()  # a wrong option is refused before time is spent on the model
+        super()._train(X, y, params)
+
     def _rule(self) -> Rule:
         rule = score_rule(self.nonconformity)
         if self.randomized and not rule.randomizable:

@@ -246,6 +246,7 @@ class ConformalRegressor(RegressorMixin, SplitConformalEstimator):
     def _check_options(self) -> None:
         if self.nonconformity not in _KINDS:
             raise InputError(f"nonconformity must be one of {', '.join(_KINDS)}, got {self.nonconformity!r}.")
+        check_alphas(self.alpha)
         if self.guarantee not in ("marginal", "pac"):
             raise InputError(f'guarantee must be "marginal" or "pac", got {self.guarantee!r}.')
         if self.guarantee == "pac" and self.likelihood_ratio is not None:

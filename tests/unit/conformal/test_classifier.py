@@ -382,3 +382,10 @@ def test_float32_probabilities_give_the_same_ranks(world, nonconformity):
         model.conformalize(single[0], y).predict_p(single[1]),
         double.conformalize(single[0].astype(float), y).predict_p(single[1].astype(float)),
     )
+
+
+@pytest.mark.parametrize("options", [{"nonconformity": "lacs"}, {"nonconformity": "lac", "randomized": True}])
+def test_wrong_options_are_refused_before_the_model_is_trained(options):
+    X, y = np.arange(8.0)[:, None], np.array([0, 1] * 4)
+    with pytest.raises(InputError, match="nonconformity"):
+        ConformalClassifier(**options).fit(X, y)

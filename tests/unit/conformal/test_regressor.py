@@ -245,6 +245,11 @@ def test_it_lives_in_pipelines_and_scores():
         ),
         (lambda X, y: ConformalRegressor().fit(X, np.stack([y, y], axis=1)), InputError, "got 2 columns"),
         (lambda X, y: ConformalRegressor(prefit()).predict_interval(X), NotFittedError, "not conformalized"),
+        (
+            lambda X, y: ConformalRegressor(alpha=90).fit(X, y),
+            InputError,
+            "alpha must lie strictly .* got 90",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(world, call, error, message):
