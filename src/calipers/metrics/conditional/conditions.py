@@ -51,7 +51,9 @@ def all_conditions(features: Features) -> list[Condition]:
         if labels is not None:
             codes, counts = np.unique(known, return_counts=True)
             common = codes[np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES]]
-            found += [Condition(column, kind, float(c)) for c in common for kind in ("=", "!=")]
+            # Of two categories "is not A" is "is B", which is plainer.
+            kinds = ("=",) if len(codes) == 2 else ("=", "!=")
+            found += [Condition(column, kind, float(c)) for c in common for kind in kinds]
             continue
         found += [Condition(column, kind, cut) for cut in _cuts(known) for kind in ("<=", ">")]
     return found

@@ -131,3 +131,11 @@ def test_attribution_names_the_feature_the_failure_hangs_on():
     assert set(list(table)[:2]) == {"age", "city"}
     assert table["hours"].low <= 0.0
     assert table["city"].low > 0.0
+
+
+def test_of_two_categories_the_failing_one_is_named():
+    rng = np.random.default_rng(3)
+    city = np.where(rng.random(1500) < 0.3, "Rome", "Bern")
+    covered = rng.random(1500) < np.where(city == "Rome", 0.6, 0.9)
+    table = failing_regions(pl.DataFrame({"city": city}), covered, alpha=0.1, random_state=0)
+    assert list(table) == ["city is Rome"]
