@@ -130,19 +130,27 @@ class Estimate:
         level = f" at {format_percent(self.confidence)}" if self.confidence is not None else ""
         return f" [{format_number(self.low, spread)}, {format_number(self.high, spread)}]{level}"
 
-    def _null(self) -> str:
-        spread = self._spread()
+    def _null_band(self) -> str:
+        """Where the null law lies: "0.886 to 0.913", "up to 0.050", "at least 0.84", or nothing."""
         low, high = (
-            None if end is None else format_number(end, spread) for end in (self.null_low, self.null_high)
+            None if end is None else format_number(end, self._null_spread(end))
+            for end in (self.null_low, self.null_high)
         )
-        p = "" if self.p_value is None else f"p = {format_p_value(self.p_value)}"
         if low is not None and high is not None and self.alternative == "two-sided":
-            band = f"{low} to {high}"
-        elif high is not None and self.alternative != "less":
-            band = f"up to {high}"
-        elif low is not None:
-            band = f"at least {low}"
-        else:
+            return f"{low} to {high}"
+        if high is not None and self.alternative != "less":
+            return f"up to {high}"
+        return "" if low is None else f"at least {low}"
+
+    def _null_spread(self, end: float) -> float | None:
+        """The digits of the value, unless they would turn a small end of the null law into 0."""
+        spread = self._spread()
+        return min(spread, abs(end)) if spread is not None and end else spread
+
+    def _null(self) -> str:
+        p = "" if self.p_value is None else f"p = {format_p_value(self.p_value)}"
+        band = self._null_band()
+        if not band:
             return p
         # Most nulls say that nothing is wrong; a metric whose null says otherwise names its subject.
         subject = self.details.get("null_subject", "a perfect predictor")

@@ -92,7 +92,7 @@ class EstimateTable(Mapping[str, Estimate]):
         return f"EstimateTable({', '.join(self)})"
 
     def __str__(self) -> str:
-        rows = [("", "value", "interval", "null up to", "p")] + [
+        rows = [("", "value", "interval", "null", "p")] + [
             _row(name, estimate) for name, estimate in self.items()
         ]
         used = [i for i in range(5) if i < 2 or any(row[i] for row in rows[1:])]
@@ -103,7 +103,7 @@ class EstimateTable(Mapping[str, Estimate]):
     def _repr_html_(self) -> str:
         from html import escape
 
-        head = "".join(f"<th>{escape(c)}</th>" for c in ("", "value", "interval", "null up to", "p"))
+        head = "".join(f"<th>{escape(c)}</th>" for c in ("", "value", "interval", "null", "p"))
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(name, estimate)) + "</tr>"
             for name, estimate in self.items()
@@ -129,6 +129,6 @@ def _row(name: str, e: Estimate) -> tuple[str, str, str, str, str]:
     )  # fmt: skip
     if not interval and e.std_error is not None:
         interval = f"± {format_number(e.std_error, e.std_error)}"
-    null = "" if e.null_high is None else format_number(e.null_high, spread)
+    null = e._null_band()
     p = "" if e.p_value is None else format_p_value(e.p_value)
     return name, format_number(e.value, spread), interval, null, p

@@ -31,6 +31,7 @@ def test_an_estimate_reads_as_promised():
         ({"null_high": None, "p_value": 1e-9}, "; p = 1.0e-09"),
         ({"value": None, "reason": "size is constant"}, "T-CV undefined"),
         ({"high": math.inf}, "[0.04800, inf] at 95 %"),
+        ({"null_high": 0.00032}, "would read up to 0.00032 (p = 0.004)"),
     ],
 )
 def test_estimates_say_what_they_know(changes, text):
@@ -118,6 +119,15 @@ def test_tables_are_ordered_mappings_with_frames():
         EstimateTable([TCV, TCV])
     assert "0.062" in str(table)
     assert "<td>T-CV</td>" in table._repr_html_()
+
+
+def test_tables_print_the_whole_band_of_a_two_sided_null():
+    coverage = Estimate(
+        name="coverage", value=0.54, low=0.47, high=0.62, alternative="two-sided", null_low=0.86, null_high=0.94,
+    )  # fmt: skip
+    text = str(EstimateTable([coverage, TCV]))
+    assert "0.86 to 0.94" in text
+    assert "up to 0.050" in text
 
 
 def test_names_in_html_are_escaped():
