@@ -87,7 +87,7 @@ MEASURES = (
 
 def conditional_error(audit: Audit) -> float | None:
     """How far coverage falls below the promise where it is worst: risky rows, a group or a hard part."""
-    codes = ("CAL202", "CAL201", "CAL401")
+    codes = ("CAL201", "CAL202", "CAL203", "CAL401")
     effects = [
         finding.details["effect"]
         for finding in audit.findings

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from threadpoolctl import threadpool_limits
 
 from calipers.auditing.checks.adaptive import ease_of
+from calipers.auditing.checks.features import coverage_model
 from calipers.auditing.material import Material
 from calipers.conformal import conformal_p_values, conformal_quantile, lac
 
 # Rows of a part of the data below which it does not get a threshold of its own.
 FEWEST_ROWS = 50
 DIFFICULTY_PARTS = 5
-REGION_DEPTH = 2
+REGION_PARTS = 5
 
 
 def recalibrate(learn: Material, apply_to: Material) -> tuple[np.ndarray, str]:
@@ -79,17 +81,17 @@ def difficulty_groups(design: Material, learn: Material, apply_to: Material) -> 
 
 
 def region_groups(design: Material, learn: Material, apply_to: Material) -> Grouping:
-    """Leaves of a small tree that separates misses, grown on rows that do not conformalise."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    covered = design.levels[0].covered
-    tree = DecisionTreeClassifier(
-        max_depth=REGION_DEPTH, min_samples_leaf=max(FEWEST_ROWS, design.n // 20), random_state=design.seed
-    ).fit(_matrix(design), covered)
-    codes = [tree.apply(_matrix(part)) for part in (learn, apply_to)]
-    return Grouping(
-        codes[0], codes[1], f"a threshold for each of {tree.get_n_leaves()} regions of the features"
-    )
+    """Parts by the coverage that a classifier expects of the rows; it is taught on other rows."""
+    features, covered = design.features, design.levels[0].covered
+    if features is None or covered.all() or not covered.any():
+        return no_groups(learn, apply_to)
+    with threadpool_limits(limits=1, user_api="openmp"):
+        model = coverage_model(features, design.generator("regions")).fit(features.values, covered)
+        expected = [model.predict_proba(_matrix(part))[:, 1] for part in (learn, apply_to)]
+    edges = np.unique(np.quantile(expected[0], np.arange(1, REGION_PARTS) / REGION_PARTS))
+    codes = [np.searchsorted(edges, part) for part in expected]
+    words = f"a threshold for each of {len(edges) + 1} parts by the coverage their features foretell"
+    return Grouping(codes[0], codes[1], words)
 
 
 def _matrix(material: Material) -> np.ndarray:
@@ -154,7 +156,7 @@ def _moved(intervals: np.ndarray, shift: float) -> np.ndarray:
 def needs_design(codes: set[str], material: Material) -> bool:
     """Whether the groups must be learnt from rows of their own."""
     return not ("CAL201" in codes and material.groups is not None) and bool(
-        codes & {"CAL202", "CAL401", "CAL402"}
+        codes & {"CAL202", "CAL203", "CAL401", "CAL402"}
     )
 
 
@@ -163,7 +165,7 @@ def groups_for(codes: set[str], parts: dict[str, Material]) -> Grouping:
     learn, apply_to, design = parts["learn"], parts["apply_to"], parts["design"]
     if "CAL201" in codes and learn.groups is not None:
         return named_groups(learn, apply_to)
-    if "CAL202" in codes and learn.features is not None:
+    if codes & {"CAL202", "CAL203"} and learn.features is not None:
         return region_groups(design, learn, apply_to)
     if codes & {"CAL401", "CAL402"}:
         return difficulty_groups(design, learn, apply_to)

@@ -22,8 +22,8 @@ from calipers.results import Estimate, severity_rank
 
 FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning groups; thresholds need more rows than edges do.
-DESIGN_SHARE = 0.25
-COVERAGE_CODES = {"CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL301", "CAL401", "CAL402"}
+DESIGN_SHARE = 0.4
+COVERAGE_CODES = {"CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL301", "CAL401", "CAL402"}
 PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503"}
 
 

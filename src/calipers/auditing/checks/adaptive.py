@@ -46,7 +46,8 @@ def parts_of(ease: np.ndarray, n_parts: int) -> tuple[np.ndarray, int]:
 def part_names(n_parts: int) -> tuple[str, ...]:
     """The parts in words, hardest first."""
     if n_parts not in _NAMES:
-        return tuple(f"part {i + 1} of {n_parts}" for i in range(n_parts))
+        middle = tuple(f"part {i + 1} of {n_parts}" for i in range(1, n_parts - 1))
+        return (f"hardest part (1 of {n_parts})", *middle, f"easiest part ({n_parts} of {n_parts})")
     one = _NAMES[n_parts][0]
     middle = tuple(f"{_ordinal(i + 1)} hardest {one}" for i in range(1, n_parts - 1))
     return (f"hardest {one}", *middle, f"easiest {one}")

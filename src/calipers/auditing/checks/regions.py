@@ -1,0 +1,101 @@
+"""CAL203, where does coverage fail: rules on the features, found on one half, measured on the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.checks.coverage import interval_of, rows_for, tolerance_at
+from calipers.auditing.checks.everywhere import PART_TOLERANCE, QUESTION
+from calipers.auditing.checks.features import FEWEST_MISSES
+from calipers.auditing.material import Level, Material
+from calipers.auditing.reading import Check, Picture, Reading
+from calipers.metrics import failing_regions
+from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_percent
+
+CODE, TITLE = "CAL203", "a region is under-covered"
+SMALLEST_MASS = 0.05
+
+
+def by_regions(material: Material, level: Level) -> Reading:
+    """The worst region that a search on one half of the rows finds, measured on the other half."""
+    misses = int((~level.covered).sum())
+    base = Reading(code=CODE, title=TITLE, question=QUESTION)
+    if material.weights is not None:
+        return replace(base, not_applicable="The search for regions does not take weights.")
+    if misses < 2 * FEWEST_MISSES:
+        return replace(base, not_applicable=f"There are {misses} misses, too few to search for regions.")
+    # Regions are judged against what all rows reach: a wrong level is the first question, not this one.
+    reference = 1.0 - min(level.promised, float(level.covered.mean()))
+    table = failing_regions(
+        material.features, level.covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
+        confidence=material.confidence, random_state=material.generator(f"{CODE}{level.tag}"),
+    )  # fmt: skip
+    under = {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
+    clean = "No region of the features is covered less often than the rest."
+    if not under:
+        return replace(base, p_value=1.0, clean=clean)
+    rule = min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
+    return _reading(material, level, rule, under, clean)
+
+
+def _reading(material: Material, level: Level, rule: str, under: dict[str, Estimate], clean: str) -> Reading:
+    found = under[rule]
+    low, high = interval_of(found)
+    rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
+    evidence = Estimate(**(found.to_dict() | {"name": f"coverage where {rule}{level.tag}"}))
+    return Reading(
+        code=CODE,
+        title=TITLE,
+        question=QUESTION,
+        evidence=evidence,
+        p_value=found.p_value,
+        effect=level.promised - float(found),
+        effect_low=level.promised - high,
+        effect_high=level.promised - low,
+        tolerance=tolerance,
+        fault=f"Where {rule} the {material.noun} cover {100 * float(found):.1f} % of {rows:.0f} rows that "
+        f"did not choose the rule; {format_percent(level.promised)} was promised.",
+        clean=clean,
+        where=f"{rule}{level.tag}",
+        # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
+        cap="issue" if material.probabilities is None else "warning",
+        repair=repairs.by_group(material.task, level.alpha),
+        rows_needed=int(np.ceil(material.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
+        estimates=(evidence,),
+        pictures=(_picture(under, level, material.confidence),),
+        details={"alpha": level.alpha, "regions": list(under)},
+    )
+
+
+def _picture(under: dict[str, Estimate], level: Level, confidence: float) -> Picture:
+    shown = sorted(under, key=lambda rule: float(under[rule]))
+    ends = np.array([interval_of(under[rule]) for rule in shown])
+    curve = Curve(
+        name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
+        y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
+        confidence=confidence, x_label="region", y_label="coverage",
+        method="rules found on one half of the rows, coverage of the other half, intervals hold together",
+    )  # fmt: skip
+    return Picture(
+        name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Regions with low coverage{level.tag}",
+        caption="Rules found on one half of the rows and measured on the other; the line is the promise. The "
+        "table has the rules in full.", kind="intervals", curves=(curve,), reference=level.promised,
+        labels=tuple(shown),
+    )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        title="regions of the features",
+        question=QUESTION,
+        needs=("prediction", "X"),
+        add="Add X, the features of the rows, to find where coverage fails.",
+        at_level=by_regions,
+    ),
+)
