@@ -130,3 +130,10 @@ def test_github_gets_annotations_and_a_summary(
     main(["audit", faulty, "--quiet", "--github"])
     assert capsys.readouterr().out.startswith("::error title=CAL101 under-coverage::The intervals cover")
     assert (tmp_path / "summary").read_text(encoding="utf-8").startswith("## Calipers audit")
+
+
+def test_the_shell_can_complete_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

@@ -77,6 +77,6 @@ def overview(
 
 def root() -> Any:
     """The ``calipers`` program as one command object."""
-    app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode="rich")
+    app = typer.Typer(cls=LazyGroup, rich_markup_mode="rich")
     app.callback()(overview)
     return typer.main.get_command(app)

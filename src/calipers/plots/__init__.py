@@ -1,5 +1,6 @@
 """Results to axes: one file per question, matplotlib loaded on first use, nothing computed here."""
 
+from calipers.plots.audit_pictures import plot_picture
 from calipers.plots.critical_difference import plot_critical_difference
 from calipers.plots.difficulty import plot_along_ease
 from calipers.plots.forecast import (
@@ -19,5 +20,6 @@ __all__ = [
     "plot_interval_histograms",
     "plot_learning_curves",
     "plot_monitor",
+    "plot_picture",
     "plot_width_histograms",
 ]

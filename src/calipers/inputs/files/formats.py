@@ -186,7 +186,8 @@ def _refuse_larger_than_memory(path: Path, kind: str, lazy: pl.LazyFrame | None)
     if free is not None and needed > free:
         raise InputError(
             f"{path} needs about {needed / 1e9:.0f} GB to audit and {free / 1e9:.0f} GB are free. "
-            f"'calipers audit {path} --max-rows 1000000' streams it and audits a random million of its rows."
+            f"'calipers audit {path} --max-rows 1000000' streams it and audits a random million of its rows; "
+            "'calipers measure' measures all of them."
         )
 
 
