@@ -28,6 +28,7 @@ _ROOMS = (
     "performance",
     "report",
     "results",
+    "scorers",
     "studies",
 )
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from calipers import performance as performance
     from calipers import report as report
     from calipers import results as results
+    from calipers import scorers as scorers
     from calipers import studies as studies
     from calipers.auditing import audit as audit
     from calipers.auditing import compare as compare

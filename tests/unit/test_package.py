@@ -35,6 +35,7 @@ PUBLIC = [
     "performance",
     "report",
     "results",
+    "scorers",
     "studies",
 ]
 

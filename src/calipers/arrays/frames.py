@@ -55,4 +55,11 @@ def build_frame(columns: Mapping[str, Sequence[Any]], *, backend: str = "polars"
     if backend not in {"polars", "pandas"}:
         raise InputError(f'backend must be "polars" or "pandas", got {backend!r}.')
     library = import_optional(backend, purpose=f"to_frame(backend={backend!r})", install=backend)
-    return library.DataFrame({name: list(values) for name, values in columns.items()})
+    return library.DataFrame({name: _of_one_type(list(values)) for name, values in columns.items()})
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Whole numbers as floats where the column holds both; polars takes its type from the first value."""
+    if any(isinstance(value, float) for value in values):
+        return [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
+    return values

@@ -4,6 +4,7 @@ from calipers.conformal.classifier import ConformalClassifier
 from calipers.conformal.neighbours import TransductiveKNNClassifier
 from calipers.conformal.p_values import conformal_p_values
 from calipers.conformal.pac import pac_quantile, pac_rank, smallest_pac_size
+from calipers.conformal.persistence import load_predictor, save_predictor
 from calipers.conformal.ranks import (
     conformal_interval,
     conformal_quantile,
@@ -31,11 +32,13 @@ __all__ = [
     "conformal_rank",
     "interval_ranks",
     "lac",
+    "load_predictor",
     "margin",
     "pac_quantile",
     "pac_rank",
     "raps",
     "saps",
+    "save_predictor",
     "smallest_calibration_size",
     "smallest_pac_size",
     "tangent_distances",

@@ -23,6 +23,7 @@ from calipers.inputs.predictions import (
     check_prediction,
     check_probabilities,
     check_sets,
+    sets_from_labels,
 )
 from calipers.inputs.rows import (
     check_count,
@@ -58,4 +59,5 @@ __all__ = [
     "encode_labels",
     "exact_level",
     "require_finite",
+    "sets_from_labels",
 ]

@@ -122,6 +122,57 @@ def check_sets(sets: Any, *, name: str = "sets") -> Array:
     return _as_bool(array, name)
 
 
+def sets_from_labels(label_sets: Any, classes: Any) -> np.ndarray:
+    """Prediction sets given as lists of labels, the way crepes and puncc return them, as bool (n, K).
+
+    Parameters
+    ----------
+    label_sets : sequence of n collections of labels
+        The labels in each set; an empty collection is an empty set.
+    classes : sequence of K labels
+        The label of every column.
+
+    Returns
+    -------
+    bool array of shape (n, K)
+
+    Raises
+    ------
+    InputError
+        When a set holds a label that is not in ``classes``, or ``classes`` repeats one.
+
+    Notes
+    -----
+    Labels are compared after ``.item()``, so numpy scalars match the plain ones. Cost: one look-up per
+    label listed.
+
+    Examples
+    --------
+    >>> from calipers.inputs import sets_from_labels
+    >>> sets_from_labels([["b"], [], ["a", "c"]], ["a", "b", "c"])
+    array([[False,  True, False],
+           [False, False, False],
+           [ True, False,  True]])
+    """
+    column = {_plain(label): index for index, label in enumerate(classes)}
+    if len(column) != len(classes):
+        raise InputError(f"classes must hold each label once, got {list(column)} from {len(classes)} labels.")
+    sets = np.zeros((len(label_sets), len(column)), dtype=bool)
+    for row, labels in enumerate(label_sets):
+        for label in labels:
+            if _plain(label) not in column:
+                raise InputError(
+                    f"label_sets must hold labels of classes, got {_plain(label)!r} in row {row}; "
+                    f"known are {', '.join(map(repr, column))}."
+                )
+            sets[row, column[_plain(label)]] = True
+    return sets
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if hasattr(label, "item") else label
+
+
 def check_intervals(intervals: Any, *, name: str = "intervals") -> Array:
     """Intervals (n, 2), or (n, 2, L) for L levels: lower and upper ends, infinite ends allowed.
 

@@ -155,3 +155,10 @@ def test_findings_keep_severity_and_outcome_in_step():
     assert severity_rank("note") < severity_rank("warning") < severity_rank("issue")
     with pytest.raises(InputError, match="severity must be one of"):
         severity_rank("fatal")
+
+
+@pytest.mark.parametrize("backend", ["polars", "pandas"])
+def test_a_table_of_counts_and_weighted_counts_becomes_a_frame(backend: str) -> None:
+    pytest.importorskip(backend, reason=f"{backend} is not installed")
+    table = EstimateTable([Estimate(name="a", value=1.0, n=300), Estimate(name="b", value=2.0, n=12.5)])
+    assert list(table.to_frame(backend=backend)["n"]) == [300.0, 12.5]

@@ -1,0 +1,189 @@
+"""Save and load fitted predictors without pickle: a skops file with the versions that wrote it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from calipers.arrays import import_optional
+from calipers.exceptions import DegradedResultWarning, InputError, warn
+from calipers.version import __version__
+
+_NOTE = "calipers.json"  # a member of the zip archive that skops does not look at
+_OWN_ROOMS = ("calipers.conformal.", "calipers.difficulty.")
+
+
+def save_predictor(predictor: Any, path: Path | str) -> Path:
+    """Write a fitted predictor to a file that holds data only, no code.
+
+    Parameters
+    ----------
+    predictor : ConformalClassifier, ConformalRegressor or TransductiveKNNClassifier
+        Fitted, with any scikit-learn model inside.
+    path : path
+        The file; by custom it ends in ``.skops``. An existing one is replaced once the new one is complete.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    InputError
+        When a part cannot be written as data: a lambda, or a grouping that keeps the model's method.
+    MissingDependencyError
+        Without skops.
+
+    Notes
+    -----
+    The versions of Calipers and scikit-learn are written beside the predictor; `load_predictor` reads them
+    first.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from calipers.conformal import ConformalClassifier, load_predictor, save_predictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> predictor = ConformalClassifier(calibration_size=0.4, random_state=0).fit(X, y)
+    >>> path = save_predictor(predictor, pathlib.Path(tempfile.mkdtemp(), "iris.skops"))
+    >>> bool((load_predictor(path).predict_set(X) == predictor.predict_set(X)).all())
+    True
+    """
+    place = Path(path)
+    half = place.with_name(place.name + ".part")
+    try:
+        half.write_bytes(_as_data(predictor))
+        with zipfile.ZipFile(half, "a") as archive:
+            archive.writestr(_NOTE, json.dumps(_versions()))
+        return half.replace(place)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
+    """Read a predictor that `save_predictor` wrote; no code of the file is run.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    trusted : sequence of str
+        Types outside Calipers and skops's own list that may be built, by full name; the error that refuses a
+        file lists them. Name only types you know: building one calls it with the file's data.
+
+    Returns
+    -------
+    predictor
+        As it was saved.
+
+    Raises
+    ------
+    InputError
+        For a file that `save_predictor` did not write, one of an incompatible version, or one with types that
+        are not trusted.
+    MissingDependencyError
+        Without skops.
+
+    Notes
+    -----
+    Versions are compared before anything is built. Another minor version before 1.0, or another major one
+    after it, is refused; any other difference of Calipers or scikit-learn gives a `DegradedResultWarning`.
+
+    Examples
+    --------
+    >>> from calipers.conformal import load_predictor
+    >>> load_predictor("no-such-file.skops")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.skops'
+    """
+    place = Path(path)
+    _check_versions(_written_by(place), place.name)
+    skops = _skops()
+    unknown = skops.get_untrusted_types(file=place)
+    refused = sorted(name for name in unknown if name not in trusted and not _is_ours(name))
+    if refused:
+        raise InputError(
+            f"{place.name} holds types that are not trusted: {', '.join(refused)}. "
+            f"If you know where the file comes from, pass trusted={refused}."
+        )
+    return skops.load(place, trusted=unknown)
+
+
+def _as_data(predictor: Any) -> bytes:
+    skops = _skops()
+    try:
+        content: bytes = skops.dumps(predictor)
+        nameless = [name for name in skops.get_untrusted_types(data=content) if "<" in name]
+    except RecursionError:
+        nameless = ["a method of the model that a grouping keeps"]
+    if nameless:  # skops writes a lambda without a word, and cannot find it again
+        raise InputError(
+            f"{type(predictor).__name__} has a part that cannot be written as data: {', '.join(nameless)}. "
+            "Use named functions instead of lambdas, and groups as arrays instead of fitted difficulty bins."
+        )
+    return content
+
+
+def _skops() -> Any:
+    return import_optional("skops.io", purpose="saved predictors", install="calipers[save]")
+
+
+def _versions() -> dict[str, str]:
+    import sklearn
+
+    return {"calipers": __version__, "scikit-learn": str(sklearn.__version__)}
+
+
+def _written_by(place: Path) -> dict[str, str]:
+    try:
+        with zipfile.ZipFile(place) as archive:
+            versions = json.loads(archive.read(_NOTE))
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        raise InputError(
+            f"{place.name} was not written by save_predictor. Pickle and joblib files are never read: "
+            "they can run any code. Load the model where you trust it and save it again."
+        ) from None
+    return {name: str(versions.get(name, "unknown")) for name in _versions()}
+
+
+def _check_versions(written: dict[str, str], name: str) -> None:
+    here = _versions()
+    if _series(written["calipers"]) != _series(here["calipers"]):
+        raise InputError(
+            f"{name} was written by calipers {written['calipers']}, this is {here['calipers']}; "
+            "fitted predictors are not carried over. Fit it again."
+        )
+    for package, version in written.items():
+        if version != here[package]:
+            warn(
+                f"{name} was written with {package} {version}, this is {here[package]}: "
+                "check its predictions against stored ones before you rely on them.",
+                DegradedResultWarning,
+            )
+
+
+def _series(version: str) -> tuple[str, ...]:
+    """The part of a version within which files stay readable: 0.1 of 0.1.3, 2 of 2.4.0."""
+    numbers = version.split(".")
+    return tuple(numbers[:2]) if numbers[0] == "0" else tuple(numbers[:1])
+
+
+def _is_ours(name: str) -> bool:
+    """Whether the name is that of a class or function defined in one of our own rooms, or a partial."""
+    if name == "functools.partial":  # what it holds is checked by its own name
+        return True
+    if not name.startswith(_OWN_ROOMS):
+        return False
+    module_name, _, attribute = name.rpartition(".")
+    try:
+        thing = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError):
+        return False
+    return bool(getattr(thing, "__module__", "") == module_name)

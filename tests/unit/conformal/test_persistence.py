@@ -1,0 +1,129 @@
+"""Saved predictors: the same answers, no code, and versions compared first."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+import zipfile
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
+
+from calipers.conformal import (
+    ConformalClassifier,
+    ConformalRegressor,
+    TransductiveKNNClassifier,
+    load_predictor,
+    persistence,
+    raps,
+    save_predictor,
+)
+from calipers.difficulty import DifficultyBins
+from calipers.exceptions import DegradedResultWarning, InputError
+
+pytest.importorskip("skops", reason="skops is not installed")
+X, Y = load_iris(return_X_y=True)
+PREDICTORS = {
+    "lac": ConformalClassifier(calibration_size=0.4, random_state=0),
+    "raps by label": ConformalClassifier(
+        calibration_size=0.4, random_state=0, label_conditional=True, nonconformity=partial(raps, penalty=0.1)
+    ),
+    "regression": ConformalRegressor(Ridge(), calibration_size=0.4, random_state=0),
+    "full": TransductiveKNNClassifier(),
+}
+
+
+def saved(tmp_path, predictor):
+    path = tmp_path / "predictor.skops"
+    save_predictor(predictor, path)
+    return path
+
+
+def rewrite_note(path, **versions):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["calipers.json"] = json.dumps(json.loads(members["calipers.json"]) | versions).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_a_loaded_predictor_gives_the_same_answers(name, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        predictor = PREDICTORS[name].fit(X, Y)
+    again = load_predictor(saved(tmp_path, predictor))
+    method = "predict_set" if hasattr(predictor, "predict_set") else "predict_interval"
+    np.testing.assert_array_equal(getattr(again, method)(X[::7]), getattr(predictor, method)(X[::7]))
+    assert [path.name for path in tmp_path.iterdir()] == ["predictor.skops"]
+
+
+def test_a_type_that_is_not_trusted_is_refused_until_it_is_named(tmp_path):
+    forest = RandomForestClassifier(3, random_state=0)
+    path = saved(tmp_path, ConformalClassifier(forest, calibration_size=0.4, random_state=0).fit(X, Y))
+    with pytest.raises(InputError, match=r"not trusted: sklearn.tree._tree.Tree. If you know"):
+        load_predictor(path)
+    assert load_predictor(path, trusted=["sklearn.tree._tree.Tree"]).predict_set(X[:2]).shape == (2, 3)
+
+
+class Planted:
+    def __reduce__(self):
+        return (open, ("planted", "w"))
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "predictor.skops"
+    path.write_bytes(pickle.dumps(Planted()))
+    with pytest.raises(
+        InputError, match="was not written by save_predictor. Pickle and joblib files are never read"
+    ):
+        load_predictor(path)
+    assert not (tmp_path / "planted").exists()
+
+
+def test_a_file_of_another_series_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    rewrite_note(path, calipers="97.0.0")
+    monkeypatch.setattr(persistence, "_skops", lambda: pytest.fail("the file was opened"))
+    with pytest.raises(InputError, match="was written by calipers 97.0.0, this is .*Fit it again"):
+        load_predictor(path)
+
+
+def test_another_scikit_learn_is_told(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    rewrite_note(path, **{"scikit-learn": "0.0.1"})
+    with pytest.warns(DegradedResultWarning, match="was written with scikit-learn 0.0.1"):
+        load_predictor(path)
+
+
+@pytest.mark.parametrize(("version", "series"), [("0.1.3", ("0", "1")), ("2.4.0", ("2",))])
+def test_files_stay_readable_within_a_series(version, series):
+    assert persistence._series(version) == series
+
+
+def test_a_name_borrowed_through_one_of_our_modules_is_not_ours():
+    assert persistence._is_ours("calipers.conformal.classifier.ConformalClassifier")
+    assert not persistence._is_ours("calipers.conformal.persistence.import_optional")
+    assert not persistence._is_ours("calipers.conformal.no_such.Thing")
+    assert not persistence._is_ours("os.system")
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [
+        ({"nonconformity": lambda P: 1 - P}, "<lambda>"),
+        ({"groups": DifficultyBins(n_bins=2, random_state=0)}, "a method of the model"),
+    ],
+)
+def test_a_part_that_is_no_data_is_refused_and_leaves_no_file(option, part, tmp_path):
+    predictor = ConformalClassifier(calibration_size=0.4, random_state=0, **option).fit(X, Y)
+    with pytest.raises(InputError, match=f"has a part that cannot be written as data: .*{part}"):
+        save_predictor(predictor, tmp_path / "predictor.skops")
+    assert list(tmp_path.iterdir()) == []
