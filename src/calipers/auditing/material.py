@@ -209,7 +209,7 @@ def check_material(
     n = check_same_length(
         y_true=as_numpy(y_true, name="y_true"), **{k: v for k, v in matrices.items() if v is not None}
     )
-    outcome = _outcome(y_true, matrices, classes)
+    outcome = _outcome(y_true, matrices, classes, stated)
     labels, codes = (None, None) if groups is None else check_groups(groups, n)
     return Material(
         **outcome,
@@ -282,13 +282,16 @@ def _check_levels(matrices: dict[str, np.ndarray | None], alphas: tuple[float, .
             )
 
 
-def _outcome(y_true: Any, matrices: dict[str, np.ndarray | None], classes: Any) -> dict[str, Any]:
+def _outcome(
+    y_true: Any, matrices: dict[str, np.ndarray | None], classes: Any, stated: dict[str, Any]
+) -> dict[str, Any]:
     if matrices["intervals"] is not None:
         if classes is not None:
             raise InputError("classes belong to classification; intervals were given.")
         return {"y": _floats(check_vector(y_true, name="y_true")), "task": "regression"}
     n_classes = next(m.shape[1] for m in matrices.values() if m is not None)
-    codes = np.asarray(as_numpy(encode_labels(y_true, n_classes, classes=classes)))
+    for table in stated.values():
+        codes = np.asarray(as_numpy(encode_labels(y_true, n_classes, classes=classes, table=table)))
     return {"y": codes, "task": "classification", "classes": _class_names(y_true, n_classes, classes)}
 
 

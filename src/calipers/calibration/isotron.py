@@ -196,5 +196,5 @@ def check_two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"got {classes.size}. Wrap the model in OneVsRestClassifier."
         )
     if classes.size < 2:
-        raise InputError(f"y must hold two classes, got one class: {classes[0]!r}.")
+        raise InputError(f"y must hold two classes, got one class: {classes.tolist()[0]!r}.")
     return classes, codes.reshape(-1).astype(np.float64)

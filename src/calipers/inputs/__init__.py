@@ -5,7 +5,7 @@ the kernels work on. Arrays of torch, CuPy or JAX stay on their device.
 """
 
 from calipers.inputs.features import Features, check_features
-from calipers.inputs.labels import check_classes, encode_labels
+from calipers.inputs.labels import check_classes, encode_labels, require_column_order
 from calipers.inputs.levels import (
     check_alpha,
     check_alphas,
@@ -58,6 +58,7 @@ __all__ = [
     "check_weights",
     "encode_labels",
     "exact_level",
+    "require_column_order",
     "require_finite",
     "sets_from_labels",
 ]

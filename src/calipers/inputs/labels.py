@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
+from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs.rows import missing_mask
 
 
-def encode_labels(y_true: Any, n_classes: int, *, classes: Any = None, name: str = "y_true") -> Array:
+def encode_labels(
+    y_true: Any, n_classes: int, *, classes: Any = None, name: str = "y_true", table: Any = None
+) -> Array:
     """The column index of every row's label.
 
     ``classes=None`` means: the sorted labels of ``y_true`` if their number is ``n_classes``, else the
-    integers 0..K-1 if ``y_true`` holds only those, else an error.
+    integers 0..K-1 if ``y_true`` holds only those, else an error. ``table`` is what was given with the K
+    columns: a dataframe that names its columns after the labels, in another order, is refused.
 
     Examples
     --------
@@ -30,9 +33,23 @@ def encode_labels(y_true: Any, n_classes: int, *, classes: Any = None, name: str
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(labels.shape)}.")
+    if classes is None and is_frame(table):
+        require_column_order(table, as_numpy(labels), n_classes, name=name)
     if isinstance(labels, np.ndarray):
         return _encode_host(labels, n_classes, classes, name)
     return _encode_device(labels, n_classes, classes, name)
+
+
+def require_column_order(table: Any, labels: np.ndarray, n_classes: int, *, name: str = "y_true") -> None:
+    """Refuse a dataframe whose columns bear the names of the labels in another order than theirs."""
+    known = check_classes(None, labels[~missing_mask(labels)], n_classes, name=name)
+    expected = [str(label) for label in (range(n_classes) if known is None else known.tolist())]
+    found = list(frame_columns(table))
+    if found != expected and sorted(found) == sorted(expected):
+        raise InputError(
+            f"the columns are named {', '.join(found[:5])} but the labels of {name} in order are "
+            f"{', '.join(expected[:5])}. Pass classes=[...] in column order, or sort the columns."
+        )
 
 
 def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) -> np.ndarray:

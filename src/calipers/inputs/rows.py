@@ -62,7 +62,7 @@ def numeric(array: Array, name: str) -> Array:
             return _objects_to_float(array)
         except (TypeError, ValueError):
             raise InputTypeError(
-                f"{name} must hold numbers, got {array.dtype} (first value {array.flat[0]!r})."
+                f"{name} must hold numbers, got {array.dtype} (first value {array.flat[:1].tolist()[0]!r})."
                 if array.size
                 else f"{name} must hold numbers, got {array.dtype}."
             ) from None

@@ -350,7 +350,7 @@ def _check(
 ) -> tuple[Array, Array, np.ndarray | None]:
     p = check_p_values(p_values)
     n = check_same_length(y_true=as_array(y_true, name="y_true"), p_values=p)
-    codes = encode_labels(y_true, int(p.shape[1]), classes=classes)
+    codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes
     return p, codes, check_weights(sample_weight, n)
 

@@ -54,7 +54,8 @@ def is_covered(y_true: Any, prediction: Any, *, classes: Any = None) -> Array:
     kind, array = check_prediction(prediction)
     check_same_length(y_true=as_array(y_true, name="y_true"), prediction=array)
     if kind == "sets":
-        return covered_by_sets(encode_labels(y_true, array.shape[1], classes=classes), array)
+        codes = encode_labels(y_true, array.shape[1], classes=classes, table=prediction)
+        return covered_by_sets(codes, array)
     if classes is not None:
         raise InputError("classes belong to sets; prediction holds intervals (a float array of two columns).")
     return covered_by_intervals(check_vector(y_true, name="y_true"), array)

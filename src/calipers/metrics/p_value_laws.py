@@ -129,7 +129,7 @@ def p_value_uniformity(
     """
     table = check_p_values(p_values)
     n = check_same_length(y_true=as_array(y_true, name="y_true"), p_values=table)
-    codes = encode_labels(y_true, int(table.shape[1]), classes=classes)
+    codes = encode_labels(y_true, int(table.shape[1]), classes=classes, table=p_values)
     own = as_numpy(covered_by_sets(codes, table)).astype(np.float64)
     distance = float(_distance(own[None, :], smoothed)[0])
     half = math.sqrt(math.log(2 / (1 - check_confidence(confidence))) / (2 * n))

@@ -54,7 +54,7 @@ def true_rank(y_true: Any, probabilities: Any, *, classes: Any = None) -> Array:
     if scores.ndim != 2:
         raise InputError(f"probabilities must be (n, K) or (n,), got shape {tuple(scores.shape)}.")
     check_same_length(y_true=as_array(y_true, name="y_true"), probabilities=scores)
-    codes = encode_labels(y_true, scores.shape[1], classes=classes)
+    codes = encode_labels(y_true, scores.shape[1], classes=classes, table=probabilities)
     return rank_of_label(on_device_of(codes, scores), scores)
 
 

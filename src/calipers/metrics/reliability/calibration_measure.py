@@ -137,10 +137,10 @@ def calibration_error(
     }
     scores = as_array(probabilities, name="probabilities")
     if scores.ndim == 2 and scores.shape[1] > 2:
-        rows = check_class_rows(y_true, scores, classes=classes, sample_weight=sample_weight)
+        rows = check_class_rows(y_true, probabilities, classes=classes, sample_weight=sample_weight)
         return error_of_classes(rows, multiclass, **options)
     binary = check_reliability_rows(
-        y_true, scores, pos_label=pos_label, sample_weight=sample_weight, classes=classes
+        y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     )
     return error_of_rows(binary, **options)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
+from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, asymptotic_test
@@ -71,7 +72,7 @@ def check_class_rows(
     """Rows of a problem with several classes from labels and (n, K) probabilities."""
     P = check_probabilities(probabilities)
     check_same_length(y_true=as_array(y_true, name="y_true"), probabilities=P)
-    codes = encode_labels(y_true, int(P.shape[1]), classes=classes)
+    codes = encode_labels(y_true, int(P.shape[1]), classes=classes, table=probabilities)
     weights = check_weights(sample_weight, int(P.shape[0]))
     if isinstance(P, np.ndarray):
         codes = as_numpy(codes)
@@ -92,9 +93,18 @@ def check_reliability_rows(
     """Binary rows; with more than two columns, those of the top label."""
     scores = as_array(probabilities, name="probabilities")
     if scores.ndim == 2 and scores.shape[1] > 2:
-        return check_class_rows(y_true, scores, classes=classes, sample_weight=sample_weight).top_label()
-    if pos_label is None and classes is not None:
-        pos_label = list(classes)[-1]
+        return check_class_rows(
+            y_true, probabilities, classes=classes, sample_weight=sample_weight
+        ).top_label()
+    if classes is None:
+        return check_binary_rows(y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight)
+    known = as_numpy(classes, name="classes").tolist()
+    pos_label = known[-1] if pos_label is None else pos_label
+    if pos_label not in known:
+        raise InputError(f"pos_label={pos_label!r} is not in classes.")
+    if scores.ndim == 2 and scores.shape[1] == len(known) == 2:
+        # Columns are in the order of classes, which need not be sorted.
+        scores = check_probabilities(scores)[:, known.index(pos_label)]
     return check_binary_rows(y_true, scores, pos_label=pos_label, sample_weight=sample_weight)
 
 

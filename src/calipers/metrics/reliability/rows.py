@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
+from calipers.arrays import Array, as_array, as_numpy, is_frame, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import (
     check_binary,
@@ -17,6 +17,7 @@ from calipers.inputs import (
     check_same_length,
     check_vector,
     check_weights,
+    require_column_order,
 )
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
@@ -103,6 +104,8 @@ def check_binary_rows(
     scores = _positive_column(scores, labels, pos_label, name)
     soft = pos_label is None and is_soft(labels)
     outcomes = check_vector(labels, name="y_true") if soft else check_binary(labels, pos_label=pos_label)
+    if is_frame(probabilities) and not soft and len(np.unique(as_numpy(labels))) == 2:
+        require_column_order(probabilities, as_numpy(labels), 2)
     weights = check_weights(sample_weight, int(scores.shape[0]))
     return BinaryRows(scores, _beside(outcomes, scores), _beside(weights, scores))
 
