@@ -29,9 +29,8 @@ CODE, TITLE = "CAL202", "coverage depends on the features"
 PICKED = 0.2
 # Fewer misses than this in a half teach a classifier nothing.
 FEWEST_MISSES = 10
-MOST_TRAINING_ROWS = 100_000
-MANY_ROWS = 20_000
-MOST_RISK_ROWS = 50_000
+MOST_TRAINING_ROWS = 30_000
+MOST_RISK_ROWS = 20_000
 _MOST_CATEGORIES = 255
 FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
@@ -110,8 +109,8 @@ def pick_worst(
     rows = np.flatnonzero(learn)
     if len(rows) > MOST_TRAINING_ROWS:
         rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
-    # Threads cost more than they bring on few rows, and far more on a busy machine.
-    with threadpool_limits(limits=1 if len(rows) < MANY_ROWS else None, user_api="openmp"):
+    # Threads that wait for a busy core cost more than they bring.
+    with threadpool_limits(limits=1, user_api="openmp"):
         model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
         expected = model.predict_proba(features.values[judge])[:, 1]
     # A draw breaks ties: the order of rows must not decide.
