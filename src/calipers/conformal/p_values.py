@@ -20,7 +20,7 @@ from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
-from calipers.inputs.rows import missing_mask, numeric
+from calipers.inputs.rows import first_true, missing_mask, numeric, place
 
 _BLOCK = 1 << 13
 
@@ -283,8 +283,10 @@ def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomSta
         raise InputError(f"tau must be one number or one per test row ({m}), got shape {tuple(given.shape)}.")
     given = require_finite(numeric(given, "tau"), name="tau")
     xp = namespace(given)
-    if bool(xp.any((given < 0) | (given > 1))):
-        raise InputError("tau must lie in [0, 1].")
+    outside = (given < 0) | (given > 1)
+    if bool(xp.any(outside)):
+        row = first_true(outside)
+        raise InputError(f"tau must lie in [0, 1], got {float(given[row]):g} at {place(outside)}.")
     given = xp.astype(given, xp.float64)
     return on_device_of(as_numpy(given), scores) if isinstance(given, np.ndarray) else given
 

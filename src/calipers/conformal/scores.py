@@ -18,7 +18,7 @@ from calipers.arrays import Array, as_array, namespace, on_device_of, undo_row_o
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_probabilities, require_finite
-from calipers.inputs.rows import numeric
+from calipers.inputs.rows import first_true, numeric, place
 
 _BLOCK = 1 << 17
 # rank (from 1), own mass, mass through the rank, largest probability, u, number of labels -> score
@@ -464,8 +464,10 @@ def check_uniforms(u: Any, P: Array) -> Array:
         raise InputError(f"u must be one number or one per row ({n}), got shape {tuple(given.shape)}.")
     given = canonical(require_finite(numeric(given, "u"), name="u"))
     xp = namespace(given)
-    if bool(xp.any((given < 0) | (given >= 1))):
-        raise InputError("u must lie in [0, 1).")
+    outside = (given < 0) | (given >= 1)
+    if bool(xp.any(outside)):
+        value = float(given[first_true(outside)])
+        raise InputError(f"u must lie in [0, 1), got {value:g} at {place(outside)}.")
     return on_device_of(given, P) if isinstance(given, np.ndarray) else given
 
 

@@ -187,3 +187,8 @@ def test_working_memory_stays_below_three_times_the_output(label_conditional):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * p.nbytes
+
+
+def test_draws_outside_their_range_are_named_with_value_and_row():
+    with pytest.raises(InputError, match=r"tau must lie in \[0, 1\], got 1\.5 at row 1\."):
+        conformal_p_values([0.1, 0.2], [0.1, 0.3], tau=[0.5, 1.5])

@@ -160,3 +160,8 @@ def test_deterministic_saps_scores_the_top_label_alike_on_both_sides():
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_uniform_of_one_is_named_with_its_row():
+    with pytest.raises(InputError, match=r"u must lie in \[0, 1\), got 1 at row 1\."):
+        aps([[0.5, 0.5], [0.5, 0.5]], [0.0, 1.0])
