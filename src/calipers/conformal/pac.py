@@ -68,6 +68,20 @@ def pac_rank(n: int, alpha: Any, *, delta: float = 0.05) -> int:
 def pac_quantile(scores: Any, alpha: Any, *, delta: float = 0.05) -> float:
     """The calibration score of `pac_rank`, or infinity.
 
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Nonconformity scores of the calibration rows.
+    alpha : float, Fraction or Decimal
+        Allowed miscoverage.
+    delta : float
+        Allowed probability that the calibration rows are so unlucky that coverage falls below 1 - alpha.
+
+    Returns
+    -------
+    float
+        The threshold; infinity when there are fewer rows than `smallest_pac_size`.
+
     Examples
     --------
     >>> from calipers.conformal import pac_quantile
@@ -80,6 +94,18 @@ def pac_quantile(scores: Any, alpha: Any, *, delta: float = 0.05) -> float:
 
 def smallest_pac_size(alpha: Any, *, delta: float = 0.05) -> int:
     """Fewest calibration rows for which the PAC threshold is finite: ``(1 - alpha)^n <= delta``.
+
+    Parameters
+    ----------
+    alpha : float, Fraction or Decimal
+        Allowed miscoverage.
+    delta : float
+        Allowed probability of an unlucky calibration set.
+
+    Returns
+    -------
+    int
+        The smallest such n.
 
     Examples
     --------

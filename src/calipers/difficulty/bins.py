@@ -21,6 +21,18 @@ def uniform_mass_limits(total: float, n_bins: int) -> np.ndarray:
 
     A fractional total mass (weights that are not whole) is divided without rounding down.
 
+    Parameters
+    ----------
+    total : int or float
+        Rows, or their total weight.
+    n_bins : int
+        Bins wanted.
+
+    Returns
+    -------
+    array (n_bins + 1,)
+        Positions in sorted order, 0 first and the total last.
+
     Examples
     --------
     >>> from calipers.difficulty import uniform_mass_limits
@@ -38,6 +50,18 @@ def uniform_mass_bins(ease: Any, n_bins: int) -> np.ndarray:
     """The bin of every row, eq. 2 to the letter: 0 is the hardest, equal values in row order.
 
     The metrics do not use it where ties cross an edge: they share such rows between bins.
+
+    Parameters
+    ----------
+    ease : array of shape (n,)
+        Ease of every row.
+    n_bins : int
+        Bins wanted; with more bins than rows some are empty.
+
+    Returns
+    -------
+    integer array (n,)
+        Bin of every row, from 0.
 
     Examples
     --------

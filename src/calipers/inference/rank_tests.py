@@ -30,6 +30,18 @@ _REPETITIONS = (
 def block_ranks(values: Any, *, higher_is_better: bool = False) -> np.ndarray:
     """Rank of each method in each block, 1 the best, ties sharing the mean of their ranks.
 
+    Parameters
+    ----------
+    values : array (blocks, methods)
+        One measurement of every method in every block.
+    higher_is_better : bool
+        Whether the largest value has rank 1.
+
+    Returns
+    -------
+    array (blocks, methods)
+        The ranks.
+
     Examples
     --------
     >>> from calipers.inference import block_ranks
@@ -84,6 +96,18 @@ def friedman_test(values: Any, *, higher_is_better: bool = False) -> tuple[float
 
 def critical_difference(n_methods: int, n_blocks: int, *, alpha: float = 0.05) -> float:
     """Nemenyi's difference of average ranks from which on two methods differ.
+
+    Parameters
+    ----------
+    n_methods, n_blocks : int
+        Size of the table.
+    alpha : float
+        Level of the test of all pairs together.
+
+    Returns
+    -------
+    float
+        q sqrt(k (k + 1) / (6 n)), q the quantile of the studentized range over sqrt(2).
 
     Examples
     --------
@@ -196,6 +220,16 @@ def compare_ranks(
 
 def average_shared_rank(comparisons: Sequence[RankComparison]) -> dict[str, float]:
     """Mean over data sets of each method's shared rank, as in the last rows of the paper's Table 2.
+
+    Parameters
+    ----------
+    comparisons : sequence of RankComparison
+        One per data set, all of the same methods.
+
+    Returns
+    -------
+    dict
+        Method to its mean shared rank; 1 is best.
 
     Examples
     --------

@@ -41,7 +41,15 @@ def encode_labels(
 
 
 def require_column_order(table: Any, labels: np.ndarray, n_classes: int, *, name: str = "y_true") -> None:
-    """Refuse a dataframe whose columns bear the names of the labels in another order than theirs."""
+    """Refuse a dataframe whose columns bear the names of the labels in another order than theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from calipers.inputs import require_column_order
+    >>> require_column_order(pl.DataFrame({"no": [0.2], "yes": [0.8]}), np.array(["yes", "no"]), 2)
+    """
     known = check_classes(None, labels[~missing_mask(labels)], n_classes, name=name)
     expected = [str(label) for label in (range(n_classes) if known is None else known.tolist())]
     found = list(frame_columns(table))

@@ -108,15 +108,22 @@ def fit_blocks(
         values[index] = value
     todo = [j for j in range(len(train)) if j not in done]
     failures: dict[int, str] = {}
+    fatal: list[FitError] = []
+
+    def chunks() -> Iterator[list[_Block]]:
+        for chunk in _chunked(todo, options.n_jobs):
+            # After a fatal failure nothing new is sent out; what runs is awaited, so that no worker is cut off.
+            if fatal:
+                return
+            yield [_Block(j, rows.take(train[j]), rows.take(evaluate_rows[j]), int(seeds[j])) for j in chunk]
+
     with FitProgress(options.progress, len(train)) as report:
         report(len(done))
-        chunks = (
-            [_Block(j, rows.take(train[j]), rows.take(evaluate_rows[j]), int(seeds[j])) for j in chunk]
-            for chunk in _chunked(todo, options.n_jobs)
-        )
-        for outcomes in _run(estimator, chunks, evaluate, options):
-            _record(outcomes, values, failures, cache, options, failed_value)
+        for outcomes in _run(estimator, chunks(), evaluate, options):
+            fatal += _record(outcomes, values, failures, cache, options, failed_value)
             report(len(outcomes))
+    if fatal:
+        raise fatal[0]
     return values, failures
 
 
@@ -127,7 +134,9 @@ def _record(
     cache: FitCache,
     options: FitOptions,
     failed_value: Any,
-) -> None:
+) -> list[FitError]:
+    """Keep values and failures; the errors that end the run, when failures raise."""
+    fatal = []
     good = [o for o in outcomes if not o.error]
     cache.store({o.index: o.value for o in good})
     for outcome in outcomes:
@@ -138,9 +147,10 @@ def _record(
                 'Repair it, or pass on_failure="infinite" to count failures as infinite loss.'
             )
             error.add_note(outcome.trace)
-            raise error
-        if outcome.error:
+            fatal.append(error)
+        elif outcome.error:
             failures[outcome.index] = outcome.error
+    return fatal
 
 
 def _run(

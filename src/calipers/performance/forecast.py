@@ -52,6 +52,13 @@ class LossForecast:
         Ends of the two-sided interval at ``alpha``.
     guarantee_ : str
         What holds, in one sentence.
+
+    Examples
+    --------
+    >>> from calipers.performance import LossForecast
+    >>> low, high = LossForecast(range(1, 40), alpha=0.1)
+    >>> low, high
+    (1.0, 38.0)
     """
 
     def __init__(

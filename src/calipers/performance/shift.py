@@ -97,6 +97,16 @@ def _whole(values: np.ndarray) -> bool:
 def effective_sample_size(weights: Any) -> float:
     """Number of equally weighted losses that carry as much information, (sum w)^2 / sum w^2.
 
+    Parameters
+    ----------
+    weights : array of shape (n,)
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 1 and n.
+
     Examples
     --------
     >>> from calipers.performance import effective_sample_size

@@ -194,8 +194,10 @@ def ert_table(
 
     Parameters
     ----------
-    X, covered, alpha, classifier, cv, stratify, null, groups, sample_weight, n_repeats, confidence
-        As in `ert`, and so is random_state.
+    X, covered, alpha, classifier, cv, stratify, null, groups
+        As in `ert`.
+    sample_weight, n_repeats, confidence, random_state
+        As in `ert`.
     losses : sequence of losses
         Names, convex distances or pairs (distance, slope); their names must differ.
 
