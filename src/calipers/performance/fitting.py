@@ -112,7 +112,7 @@ def fit_blocks(
 
     def chunks() -> Iterator[list[_Block]]:
         for chunk in _chunked(todo, options.n_jobs):
-            # After a fatal failure nothing new is sent out; what runs is awaited, so that no worker is cut off.
+            # After a failure nothing new is sent out; what runs is awaited, so that no worker is cut off.
             if fatal:
                 return
             yield [_Block(j, rows.take(train[j]), rows.take(evaluate_rows[j]), int(seeds[j])) for j in chunk]
