@@ -111,12 +111,30 @@ def _worst_class(material: Material, estimate: Estimate) -> Any:
     return material.classes[int(estimate.details.get("class", len(material.classes) - 1))]
 
 
+def end_in_words(probability: float) -> str:
+    """A probability to three digits, or to as many as tell it from 0 and from 1.
+
+    Examples
+    --------
+    >>> end_in_words(0.62345), end_in_words(0.999987), end_in_words(1e-43), end_in_words(-float("inf"))
+    ('0.623', '0.99999', 'just above 0', '0')
+    """
+    if probability <= 0 or probability >= 1:
+        return "0" if probability <= 0 else "1"
+    if probability < 1e-6:
+        return "just above 0"
+    if probability > 1 - 1e-6:
+        return "just below 1"
+    digits = next(d for d in range(3, 8) if 0 < float(f"{probability:.{d}f}") < 1)
+    return f"{probability:.{digits}f}".rstrip("0")
+
+
 def _reading(material: Material, estimate: Estimate, code: str, title: str, says: str) -> Reading:
     details = estimate.details
     span, stated, seen = (
         details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
     )
-    where = "" if span is None else f"probabilities from {max(0.0, span[0]):.3g} to {min(1.0, span[1]):.3g}"
+    where = "" if span is None else f"probabilities from {end_in_words(span[0])} to {end_in_words(span[1])}"
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
