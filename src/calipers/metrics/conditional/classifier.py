@@ -1,9 +1,10 @@
 """The default learner of conditional coverage: boosting made calibrated, shrunk and cheap.
 
 Plain boosters overfit a 90/10 target: on sets that do cover everywhere they report large negative
-excess risks. Here a few boosters are each stopped on the part they have not seen, their average is
-recalibrated on the logit scale by those same unseen predictions, and the whole departure from the
-target is shrunk by how much likelihood it gained, down to exactly the target when it gained nothing.
+excess risks. Here a few boosters are each stopped on the part they have not seen, a small forest sees what
+their shallow trees do not, both are weighed on the logit scale by predictions for rows they have not
+seen, and the whole departure from the target is shrunk by how much likelihood it gained, down to
+exactly the target when it gained nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from calipers.inputs import Features, check_count
 _MOST_CATEGORIES = 255
 _FEWEST_MISSES = 2
 _LONGEST_STEP = 2.0
+_NEWTON_STEPS = 50
 _MOST_SPREAD = 2.0
 _SPECK = 1e-3
+_FEW_ROWS = 1000
+_MOST_FOREST_ROWS = 5000
+_MOST_TREE_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +36,9 @@ class CoverageClassifier:
 
     Parameters
     ----------
-    n_bags : int
-        Boosters, each trained without one part of the rows and stopped on it. At least 2.
+    n_bags : int or None
+        Boosters, each trained without one part of the rows and stopped on it; at least 2. None means 3
+        below 1 000 training rows and 5 above.
     learning_rate : float
         Of every booster.
     max_iter : int
@@ -40,23 +46,27 @@ class CoverageClassifier:
     patience : int
         Trees without improvement on the unseen part before a booster stops.
     max_leaf_nodes : int or None
-        Leaves per tree; None grows with the training rows of a bag: 3 below 1 000, 4 below 4 000, 8 below
-        20 000, then 16.
+        Leaves per tree of the boosters; None means 3 below 1 000 training rows, and above tries 3 and 8 (4
+        and 16 from 4 000 rows on) on the first bag and keeps what predicts its unseen part better.
     l2_regularization : float
         Penalty on leaf values, in units of the curvature of the logarithmic loss (0.09 per row at 90 %).
+    n_trees : int
+        Trees of the forest, 0 for none. It is left out above 5 000 training rows, where boosting needs no
+        help.
     shrink : bool
         Whether the departure from the target is shrunk by its gain in likelihood.
 
     Notes
     -----
-    With r(x) the average logit of the bags, the prediction is
-    ``logit h = logit t + s (a + b (r - logit t))``, t the target. a and b (b >= 0) maximise the
-    likelihood of the unseen parts; ``s = max(0, 1 - k / (2 G))`` is positive-part shrinkage, G the gain in
-    log-likelihood over h = t and k the number of parameters (E G = k / 2 when nothing is wrong). The
-    slope was fitted to single bags; their average carries the same signal with less spread, so b is
-    multiplied by the ratio of the variances on the rows to predict (which uses no outcomes). When b comes
-    out negative only the level a is kept. With fewer than two misses or two covered rows in training
-    the prediction is the base rate smoothed by one row of the target.
+    With r_1(x) the average logit of the boosters and r_2(x) the logit of the forest, the prediction is
+    ``logit h = logit t + s (a + b_1 (r_1 - logit t) + b_2 (r_2 - logit t))``, t the target. a and
+    b_1, b_2 >= 0 maximise the likelihood of predictions for rows not seen (the parts left out, the rows left
+    out of bootstrap samples); ``s = max(0, 1 - k / (2 G))`` is positive-part shrinkage, G the gain in
+    log-likelihood over h = t and k the number of parameters (E G = k / 2 when nothing is wrong). A
+    quadratic term is added when it gains more than 1 and keeps the order of the rows. b_1 was fitted to
+    single bags; their average carries the same signal with less spread, so it is multiplied
+    by the ratio of the variances on the rows to predict (which uses no outcomes). With fewer than two misses
+    or two covered rows in training the prediction is the base rate smoothed by one row of the target.
 
     Examples
     --------
@@ -65,18 +75,21 @@ class CoverageClassifier:
     5
     """
 
-    n_bags: int = 3
+    n_bags: int | None = None
     learning_rate: float = 0.3
     max_iter: int = 120
     patience: int = 2
     max_leaf_nodes: int | None = None
     l2_regularization: float = 40.0
+    n_trees: int = 20
     shrink: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.n_bags, name="n_bags", minimum=2)
+        if self.n_bags is not None:
+            check_count(self.n_bags, name="n_bags", minimum=2)
         check_count(self.max_iter, name="max_iter")
         check_count(self.patience, name="patience")
+        check_count(self.n_trees, name="n_trees", minimum=0)
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be positive, got {self.learning_rate}.")
 
@@ -96,9 +109,13 @@ class CoverageClassifier:
         misses = int(np.sum(~covered & (w > 0)))
         if min(misses, int(np.sum(w > 0)) - misses) < _FEWEST_MISSES:
             return self._level_only(z, target, w, test_target)
-        unseen, margins = self._boost(train, covered, w, weights is not None, test, rng)
         base, test_base = logit(target), logit(test_target)
-        return self._recalibrate(unseen - base, z, base, w, margins - test_base, test_base)
+        unseen, margins = self._boost(train, covered, w, weights is not None, test, rng)
+        views = [(unseen - base, _average(margins - test_base))]
+        if self.n_trees and len(covered) <= _MOST_FOREST_ROWS:
+            unseen, margin = self._grow_forest(train, covered, w, base, test, rng)
+            views.append((unseen - base, margin - test_base))
+        return self._weigh(views, z, base, w, test_base)
 
     def _boost(
         self,
@@ -110,23 +127,45 @@ class CoverageClassifier:
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Logits of the rows each booster has not seen, and of the test rows for every booster."""
-        parts = deal(covered, self.n_bags, rng)
-        unseen, margins = np.empty(len(covered)), np.empty((self.n_bags, len(test)))
-        for part in range(self.n_bags):
+        n_bags = self.n_bags or (3 if len(covered) < _FEW_ROWS else 5)
+        parts = deal(covered, n_bags, rng)
+        unseen, margins = np.empty(len(covered)), np.empty((n_bags, len(test)))
+        sizes = self._tree_sizes(len(covered))
+        for part in range(n_bags):
             seen, held = parts != part, parts == part
             options = {"sample_weight": w[seen], "sample_weight_val": w[held]} if weighted else {}
-            booster = self._booster(train, int(seen.sum()), int(rng.integers(2**31)))
-            booster.fit(
-                train.values[seen], covered[seen], X_val=train.values[held], y_val=covered[held], **options
-            )
-            unseen[held] = booster.decision_function(train.values[held])
+            fitted = []
+            for leaves in sizes:
+                booster = self._booster(train, leaves, int(seen.sum()), int(rng.integers(2**31)))
+                booster.fit(
+                    train.values[seen],
+                    covered[seen],
+                    X_val=train.values[held],
+                    y_val=covered[held],
+                    **options,
+                )
+                fitted.append((booster, booster.decision_function(train.values[held])))
+            # The part that the first bag has not seen decides how bushy the trees of all bags are.
+            likelihoods = [
+                _log_likelihood(margin, covered[held].astype(float), w[held]) for _, margin in fitted
+            ]
+            chosen = int(np.argmax(likelihoods))
+            sizes = (sizes[chosen],)
+            booster, unseen[held] = fitted[chosen]
             margins[part] = booster.decision_function(test.values)
         return unseen, margins
 
-    def _booster(self, train: Features, n: int, seed: int) -> Any:
+    def _tree_sizes(self, n: int) -> tuple[int, ...]:
+        """Leaves per tree to try: few for effects of single features, more for features that interact."""
+        if self.max_leaf_nodes is not None:
+            return (self.max_leaf_nodes,)
+        if n < _FEW_ROWS and self.n_trees:
+            return (3,)  # the forest sees interactions, and every fit counts
+        return (3, 8) if n < 4000 else (4, 16)
+
+    def _booster(self, train: Features, leaves: int, n: int, seed: int) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        leaves = self.max_leaf_nodes or int(np.select([n < 1000, n < 4000, n < 20000], [3, 4, 8], 16))
         categorical = [
             j for j, c in enumerate(train.categories) if c is not None and len(c) <= _MOST_CATEGORIES
         ]
@@ -143,24 +182,67 @@ class CoverageClassifier:
             random_state=seed,
         )
 
-    def _recalibrate(
+    def _grow_forest(
         self,
-        unseen: np.ndarray,
+        train: Features,
+        covered: np.ndarray,
+        w: np.ndarray,
+        base: np.ndarray,
+        test: Features,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Logits of a small forest for the rows left out of each tree's sample, and for the test rows."""
+        from sklearn.tree import ExtraTreeClassifier
+
+        X, Z = train.values.astype(np.float32), test.values.astype(np.float32)
+        # Checks cost as much as the trees; only missing values need them.
+        check = bool(np.isnan(X).any() or np.isnan(Z).any())
+        n = len(covered)
+        held, votes, predicted = np.zeros(n), np.zeros(n), np.zeros(len(Z))
+        for _ in range(self.n_trees):
+            repeats = np.bincount(rng.integers(0, n, size=min(n, _MOST_TREE_ROWS)), minlength=n)
+            tree = ExtraTreeClassifier(
+                min_samples_leaf=5, max_features=1.0, random_state=int(rng.integers(2**31))
+            )
+            tree.fit(X, covered, sample_weight=repeats * w, check_input=check)
+            if tree.n_classes_ == 2:
+                out = repeats == 0
+                held[out] += tree.predict_proba(X[out], check_input=check)[:, 1]
+                votes += out
+                predicted += tree.predict_proba(Z, check_input=check)[:, 1] / self.n_trees
+        centre = float(np.average(covered, weights=w))
+        # One tree more, which knows only the base rate, keeps the logits finite.
+        held = (held + centre) / (votes + 1.0)
+        predicted = (self.n_trees * predicted + centre) / (self.n_trees + 1.0)
+        return np.where(votes > 0, logit(held), base), np.asarray(logit(predicted))
+
+    def _weigh(
+        self,
+        views: list[tuple[np.ndarray, np.ndarray]],
         z: np.ndarray,
         base: np.ndarray,
         w: np.ndarray,
-        margins: np.ndarray,
         test_base: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        design = np.column_stack([np.ones(len(z)), unseen])
-        (level, slope), gain = logistic_gain(design, z, base, w)
-        average = _average(margins)
-        if slope > 0:
-            return self._shrunk(test_base, level + slope * average, gain, 2)
-        (level,), gain = logistic_gain(design[:, :1], z, base, w)
-        shrunk, full = self._shrunk(test_base, np.full(len(average), level), gain, 1)
-        # A test needs a direction, however little is thought of it; its size does not matter.
-        return (shrunk if self.shrink else full), np.asarray(expit(test_base + level + _SPECK * average))
+        """Level and non-negative slopes of the views by the likelihood of rows not seen, then shrinkage."""
+        kept = list(views)
+        while True:
+            design = np.column_stack([np.ones(len(z)), *(unseen for unseen, _ in kept)])
+            beta, gain = logistic_gain(design, z, base, w)
+            if not kept or beta[1:].min() >= 0:
+                break
+            kept.pop(int(np.argmin(beta[1:])))
+        departure = np.full(len(test_base), beta[0])
+        for slope, (_, margin) in zip(beta[1:], kept, strict=True):
+            departure += slope * margin
+        parameters = len(beta)
+        if kept and (bend := _bend(design @ beta, z, base, w, gain)):
+            departure, gain, parameters = bend.along(departure), bend.gain, parameters + 1
+        shrunk, full = self._shrunk(test_base, departure, gain, parameters)
+        if not kept:
+            # A test needs a direction, however little is thought of it; its size does not matter.
+            full = np.asarray(expit(test_base + departure + _SPECK * views[0][1]))
+        return shrunk, full
 
     def _level_only(
         self, z: np.ndarray, target: np.ndarray, w: np.ndarray, test_target: np.ndarray
@@ -178,6 +260,29 @@ class CoverageClassifier:
         kept = max(0.0, 1.0 - 0.5 * parameters / gain) if gain > 0 else 0.0
         full = np.asarray(expit(base + departure))
         return (np.asarray(expit(base + kept * departure)), full) if self.shrink else (full, full)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bend:
+    """A quadratic correction of the departures, straight beyond the range it was fitted on."""
+
+    beta: np.ndarray
+    low: float
+    high: float
+    gain: float
+
+    def along(self, departure: np.ndarray) -> np.ndarray:
+        inside = np.clip(departure, self.low, self.high)
+        squared = inside * (2.0 * departure - inside)  # the tangent of the square outside the range
+        return np.asarray(self.beta[0] + self.beta[1] * departure + self.beta[2] * squared)
+
+
+def _bend(line: np.ndarray, z: np.ndarray, base: np.ndarray, w: np.ndarray, gain: float) -> _Bend | None:
+    """The correction if it gains more than its parameter is worth and keeps the order of the rows."""
+    beta, bent = logistic_gain(np.column_stack([np.ones(len(line)), line, line**2]), z, base, w)
+    low, high = float(line.min()), float(line.max())
+    steepness = beta[1] + 2.0 * beta[2] * np.array([low, high])
+    return _Bend(beta, low, high, bent) if bent > gain + 1.0 and steepness.min() > 0 else None
 
 
 def _average(margins: np.ndarray) -> np.ndarray:
@@ -201,19 +306,25 @@ def logistic_gain(
     design: np.ndarray, z: np.ndarray, base: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Coefficients of a logistic regression around ``base``, and its gain in log-likelihood over 0."""
-    beta = np.zeros(design.shape[1])
-    for _ in range(50):
+    beta, start = np.zeros(design.shape[1]), _log_likelihood(base, z, w)
+    reached = start
+    for _ in range(_NEWTON_STEPS):
         mean = expit(base + design @ beta)
         curvature = (design * (w * mean * (1.0 - mean))[:, None]).T @ design
         # A speck of ridge keeps constant predictions and separated rows solvable.
         ridge = 1e-9 * (1.0 + np.trace(curvature))
-        step = np.linalg.solve(
-            curvature + ridge * np.eye(len(beta)), design.T @ (w * (z - mean)) - ridge * beta
-        )
-        beta = beta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        slope = design.T @ (w * (z - mean)) - ridge * beta
+        step = np.linalg.solve(curvature + ridge * np.eye(len(beta)), slope)
+        step *= min(1.0, _LONGEST_STEP / max(np.abs(step).max(), 1e-300))
+        # Newton's step may overshoot far from the optimum: halve it until the likelihood rises.
+        while (likelihood := _log_likelihood(base + design @ (beta + step), z, w)) < reached - 1e-12:
+            step *= 0.5
+            if np.abs(step).max() < 1e-9:
+                return beta, reached - start
+        beta, reached = beta + step, likelihood
         if np.abs(step).max() < 1e-8:
             break
-    return beta, _log_likelihood(base + design @ beta, z, w) - _log_likelihood(base, z, w)
+    return beta, reached - start
 
 
 def _log_likelihood(margin: np.ndarray, z: np.ndarray, w: np.ndarray) -> float:

@@ -63,8 +63,15 @@ class DefaultLearner:
 
     def for_test(self) -> DefaultLearner:
         """A cheaper copy: the test only needs the direction."""
-        faster = 2 * self.classifier.learning_rate
-        return replace(self, classifier=replace(self.classifier, n_bags=2, learning_rate=faster))
+        own = self.classifier
+        cheaper = replace(
+            own,
+            n_bags=2,
+            learning_rate=2 * own.learning_rate,
+            n_trees=0,
+            max_leaf_nodes=own.max_leaf_nodes or 4,
+        )
+        return replace(self, classifier=cheaper)
 
 
 @dataclass(frozen=True, slots=True)
