@@ -3,66 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.options import (
-    AlphaOption,
-    CalibrationOption,
-    ConfigOption,
-    EaseOption,
-    FailOnOption,
-    FeaturesOption,
-    FileArgument,
-    GroupOption,
-    JsonOption,
-    LowerOption,
-    MaxRowsOption,
-    OutOption,
-    ProbaOption,
-    PValueOption,
-    QuietOption,
-    SeedOption,
-    SetOption,
-    UpperOption,
-    YOption,
-)
+from calipers.cli.options import FileArgument, JsonOption, OutOption, QuietOption, Settings, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
-    from calipers.cli.options import Settings
+
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")]
+MarkdownOption = Annotated[
+    Path | None, typer.Option("--markdown", help="Write a summary for a pull request.")
+]
+GithubOption = Annotated[
+    bool, typer.Option("--github", help="Print GitHub annotations; fill the step summary.")
+]
+PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
+@takes_settings
 def command(
     file: FileArgument,
-    y: YOption = None,
-    proba: ProbaOption = None,
-    set_: SetOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    p_value: PValueOption = None,
-    features: FeaturesOption = None,
-    group: GroupOption = None,
-    ease: EaseOption = None,
-    alpha: AlphaOption = None,
-    n_calibration: CalibrationOption = None,
+    settings: Settings,
     out: OutOption = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Write a summary for a pull request.")
-    ] = None,
-    github: Annotated[
-        bool, typer.Option("--github", help="Print GitHub annotations; fill the step summary.")
-    ] = False,
-    mute: Annotated[str | None, typer.Option("--mute", help="Codes of checks to leave out.")] = None,
-    max_rows: MaxRowsOption = None,
-    fail_on: FailOnOption = None,
-    seed: SeedOption = None,
-    config: ConfigOption = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what can be checked and what to add.")
-    ] = False,
+    html: HtmlOption = None,
+    markdown: MarkdownOption = None,
+    github: GithubOption = False,
+    plan: PlanOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -71,15 +39,8 @@ def command(
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature.
     """
-    from calipers.cli.options import exit_code, settings_from
+    from calipers.cli.options import exit_code
 
-    chosen: dict[str, Any] = {
-        "y": y, "proba": proba, "set": set_, "lower": lower, "upper": upper, "p_value": p_value,
-        "features": features, "group": group, "ease": ease, "alpha": alpha, "n_calibration": n_calibration,
-        "max_rows": max_rows, "seed": seed, "fail_on": fail_on, "mute": mute.split(",") if mute else None,
-    }  # fmt: skip
-    settings = settings_from(config).over(chosen)
-    exit_code((), settings.fail_on)  # a bad threshold is refused before the work
     if plan:
         return show_plan(file, settings)
     found = run(file, settings, quiet=quiet)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +47,7 @@ AlphaOption = Annotated[
 CalibrationOption = Annotated[
     int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
 ]
+MuteOption = Annotated[str | None, typer.Option("--mute", help="Codes of checks to leave out.")]
 MaxRowsOption = Annotated[
     int | None, typer.Option("--max-rows", help="Stream the file and keep a random sample of so many rows.")
 ]
@@ -65,6 +67,25 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Folder for report.html, audit.json and summary.md.")
 ]
+
+# Setting -> the option that fills it in, in the order of the help page.
+SETTING_OPTIONS: dict[str, Any] = {
+    "y": YOption,
+    "proba": ProbaOption,
+    "set": SetOption,
+    "lower": LowerOption,
+    "upper": UpperOption,
+    "p_value": PValueOption,
+    "features": FeaturesOption,
+    "group": GroupOption,
+    "ease": EaseOption,
+    "alpha": AlphaOption,
+    "n_calibration": CalibrationOption,
+    "max_rows": MaxRowsOption,
+    "mute": MuteOption,
+    "fail_on": FailOnOption,
+    "seed": SeedOption,
+}
 
 
 class Settings(BaseModel):
@@ -117,6 +138,32 @@ class Settings(BaseModel):
         }  # fmt: skip
         given: dict[str, Any] = {key: value for key, value in chosen.items() if value is not None}
         return ColumnChoice(**given)
+
+
+def takes_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with an option for every setting and ``--config`` in place of its argument ``settings``."""
+
+    def with_options(**given: Any) -> int:
+        chosen = {name: given.pop(name) for name in SETTING_OPTIONS}
+        if chosen["mute"] is not None:
+            chosen["mute"] = [code.strip() for code in chosen["mute"].split(",")]
+        settings = settings_from(given.pop("config")).over(chosen)
+        exit_code((), settings.fail_on)  # a bad threshold is refused before the work
+        return command(settings=settings, **given)
+
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in (SETTING_OPTIONS | {"config": ConfigOption}).items()
+    ]
+    file, *others = (parameter for name, parameter in own.items() if name != "settings")
+    others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
+    signature = inspect.Signature([file, *shared, *others], return_annotation=int)
+    # The program reads options off the signature, so it is made to say what is taken.
+    with_options.__signature__ = signature  # type: ignore[attr-defined]
+    with_options.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    with_options.__doc__ = command.__doc__
+    return with_options
 
 
 def _patterns(text: str | None) -> tuple[str, ...] | None:

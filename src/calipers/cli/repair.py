@@ -3,57 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.options import (
-    AlphaOption,
-    CalibrationOption,
-    ConfigOption,
-    EaseOption,
-    FailOnOption,
-    FeaturesOption,
-    FileArgument,
-    GroupOption,
-    JsonOption,
-    LowerOption,
-    MaxRowsOption,
-    OutOption,
-    ProbaOption,
-    PValueOption,
-    QuietOption,
-    SeedOption,
-    SetOption,
-    UpperOption,
-    YOption,
-)
+from calipers.cli.options import FileArgument, JsonOption, OutOption, QuietOption, Settings, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing.repairing import Repair
 
+HeldOutOption = Annotated[float, typer.Option("--held-out", help="Share of the rows that stays untouched.")]
 
+
+@takes_settings
 def command(
     file: FileArgument,
-    y: YOption = None,
-    proba: ProbaOption = None,
-    set_: SetOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    p_value: PValueOption = None,
-    features: FeaturesOption = None,
-    group: GroupOption = None,
-    ease: EaseOption = None,
-    alpha: AlphaOption = None,
-    n_calibration: CalibrationOption = None,
-    held_out: Annotated[
-        float, typer.Option("--held-out", help="Share of the rows that stays untouched.")
-    ] = 0.5,
+    settings: Settings,
+    held_out: HeldOutOption = 0.5,
     out: OutOption = None,
-    max_rows: MaxRowsOption = None,
-    fail_on: FailOnOption = None,
-    seed: SeedOption = None,
-    config: ConfigOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -63,15 +30,8 @@ def command(
     difficulty. The file is not changed; a fault that remains after the repair decides the exit code.
     """
     from calipers.cli.audit import run
-    from calipers.cli.options import exit_code, settings_from
+    from calipers.cli.options import exit_code
 
-    chosen: dict[str, Any] = {
-        "y": y, "proba": proba, "set": set_, "lower": lower, "upper": upper, "p_value": p_value,
-        "features": features, "group": group, "ease": ease, "alpha": alpha, "n_calibration": n_calibration,
-        "max_rows": max_rows, "seed": seed, "fail_on": fail_on,
-    }  # fmt: skip
-    settings = settings_from(config).over(chosen)
-    exit_code((), settings.fail_on)
     repaired = run(file, settings, quiet=quiet).repair(held_out=held_out)
     page = write(repaired, out)
     if as_json:
