@@ -21,7 +21,12 @@ from scipy import special
 from calipers.exceptions import InputError
 from calipers.inference.options import Number, check_alternative
 from calipers.inference.point_masses import log_binomial_mass, log_hypergeometric_mass
-from calipers.inference.proportions import Interval, binomial_tails, combine_tails
+from calipers.inference.proportions import (
+    Interval,
+    binomial_lower_tail,
+    binomial_upper_tail,
+    combine_tails,
+)
 from calipers.inputs import check_alpha, check_confidence, check_count
 
 NO_EXACT_LAW = "weights that are not whole numbers of repetitions have no exact law of the coverage"
@@ -30,7 +35,7 @@ NO_EXACT_LAW = "weights that are not whole numbers of repetitions have no exact 
 _ROUNDING = 1.0 + 1e-12
 # Terms summed at once, and counts tried at once.
 _CELLS = 1 << 18
-_GRID = 32
+_GRID = 17
 
 
 def repetitions(weights: np.ndarray) -> np.ndarray | None:
@@ -150,11 +155,26 @@ class CoverageLaw:
 
     def cdf(self, covered: Number) -> Number:
         """P(K <= covered)."""
-        return self._tails(covered)[0][()]
+        j, inner = self._counts(covered)
+        if self._degenerate:
+            tail = np.zeros(j.shape)
+        elif self.n_calibration is None or self.rank is None:
+            tail = binomial_lower_tail(inner, *self._trials(j.shape))
+        else:
+            tail = _beta_binomial_tails(inner, self.n, self.n_calibration, self.rank)[0]
+        return _bounded(j, self.n, tail, below=0.0)[()]
 
     def sf(self, covered: Number) -> Number:
         """P(K > covered), to full precision where it is small."""
-        return self._tails(covered)[1][()]
+        j, inner = self._counts(covered)
+        if self._degenerate:
+            tail = np.ones(j.shape)
+        elif self.n_calibration is None or self.rank is None:
+            n, p, q = self._trials(j.shape)
+            tail = binomial_upper_tail(np.minimum(inner + 1, n), n, p, q)
+        else:
+            tail = _beta_binomial_tails(inner, self.n, self.n_calibration, self.rank)[1]
+        return _bounded(j, self.n, tail, below=1.0)[()]
 
     def p_value(self, covered: Number, alternative: str = "two-sided") -> Number:
         """Exact p-value of a count: one tail, or twice the smaller one (at most 1).
@@ -175,9 +195,9 @@ class CoverageLaw:
             tail /= 2
         low, high = 0, self.n
         if alternative != "greater":
-            low = _first(lambda j: self.cdf(j) > tail * _ROUNDING, self.n)
+            low = self._first(lambda j: self.cdf(j) > tail * _ROUNDING, tail)
         if alternative != "less":
-            high = _first(lambda j: self.sf(j) <= tail * _ROUNDING, self.n)
+            high = self._first(lambda j: self.sf(j) <= tail * _ROUNDING, 1.0 - tail)
         return Interval(low, high)
 
     def share_interval(self, level: float = 0.95, alternative: str = "two-sided") -> Interval:
@@ -203,22 +223,34 @@ class CoverageLaw:
         log_mass = log_hypergeometric_mass(k, self.n_calibration, self.n, k + j)
         return np.asarray(np.exp(log_mass) * k / (k + j))
 
-    def _tails(self, covered: Number) -> tuple[np.ndarray, np.ndarray]:
-        """P(K <= covered) and P(K > covered)."""
+    def _first(self, holds: Callable[[np.ndarray], np.ndarray], level: float) -> int:
+        """The smallest count in 0..n where a condition that stays true holds; n if it never does.
+
+        The search starts around the normal quantile at ``level`` and is exact wherever it starts.
+        """
+        low, high = 0, self.n
+        near = max(8.0, self.std / 4)
+        guess = float(np.clip(self.mean + self.std * special.ndtri(level), 0, self.n))
+        ends = max(guess - near, 0), min(guess + near, self.n - 1)
+        while low < high:
+            # Many counts per round: the tails are vectorised, and the rounds are few.
+            size = min(_GRID, int(ends[1]) - int(ends[0]) + 1)
+            grid = np.unique(np.linspace(*ends, size).astype(np.int64))
+            found = int(np.sum(~holds(grid)))
+            low = int(grid[found - 1]) + 1 if found else low
+            high = int(grid[found]) if found < grid.size else high
+            ends = low, high - 1
+        return low
+
+    def _counts(self, covered: Number) -> tuple[np.ndarray, np.ndarray]:
+        """Whole counts, and the same inside 0..n."""
         j = np.floor(np.asarray(covered, dtype=float))
-        inner = np.clip(np.where(np.isnan(j), 0.0, j), 0.0, self.n)
-        if self._degenerate:
-            lower, upper = np.zeros(j.shape), np.ones(j.shape)
-        elif self.n_calibration is None or self.rank is None:
-            n = np.full(j.shape, float(self.n))
-            q = np.full(j.shape, self.alpha)
-            lower = binomial_tails(inner, n, 1.0 - q, q)[0]
-            upper = binomial_tails(np.minimum(inner + 1, n), n, 1.0 - q, q)[1]
-        else:
-            lower, upper = _beta_binomial_tails(inner, self.n, self.n_calibration, self.rank)
-        lower = np.where(j < 0, 0.0, np.where(j >= self.n, 1.0, lower))
-        upper = np.where(j < 0, 1.0, np.where(j >= self.n, 0.0, upper))
-        return np.where(np.isnan(j), np.nan, lower), np.where(np.isnan(j), np.nan, upper)
+        return j, np.clip(np.where(np.isnan(j), 0.0, j), 0.0, self.n)
+
+    def _trials(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Trials, chance of success and of failure of the binomial law."""
+        q = np.full(shape, self.alpha)
+        return np.full(shape, float(self.n)), 1.0 - q, q
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,18 +334,10 @@ def _check_rank(n_calibration: int, rank: int | None) -> None:
         )
 
 
-def _first(holds: Callable[[np.ndarray], np.ndarray], n: int) -> int:
-    """The smallest count in 0..n where a condition that stays true holds; n if it never does."""
-    low, high = 0, n
-    while low < high:
-        # Many counts per round: the tails are vectorised, and the rounds are few.
-        grid = np.unique(np.linspace(low, high - 1, min(_GRID, high - low), dtype=np.int64))
-        found = int(np.sum(~holds(grid)))
-        low, high = (
-            int(grid[found - 1]) + 1 if found else low,
-            int(grid[found]) if found < grid.size else high,
-        )
-    return low
+def _bounded(j: np.ndarray, n: int, tail: np.ndarray, *, below: float) -> np.ndarray:
+    """The tail, with its value below 0 and from n on, and NaN where the count is NaN."""
+    tail = np.where(j < 0, below, np.where(j >= n, 1.0 - below, tail))
+    return np.where(np.isnan(j), np.nan, tail)
 
 
 def _beta_binomial_tails(

@@ -171,15 +171,35 @@ def binomial_tails(
 
     Both p and q are taken so that neither loses digits when the other is close to 1.
     """
-    small = q <= p
-    x = np.where(small, q, p)
-    # P(K <= s) = I_q(n-s, s+1) and P(K >= s) = I_p(s, n-s+1); an incomplete Beta function with a first
-    # argument 0 is 1. Work with the smaller of p and q throughout.
+    return binomial_lower_tail(s, n, p, q), binomial_upper_tail(s, n, p, q)
+
+
+def binomial_lower_tail(s: np.ndarray, n: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """P(K <= s) = I_q(n-s, s+1), as in `binomial_tails`; 1 at s = n, where the first argument is 0."""
     a, b = np.where(s < n, n - s, 1.0), s + 1.0
-    lower = np.where(small, special.betainc(a, b, x), special.betaincc(b, a, x))
-    c, d = np.where(s > 0, s, 1.0), n - s + 1.0
-    upper = np.where(small, special.betaincc(d, c, x), special.betainc(c, d, x))
-    return np.where(s < n, lower, 1.0), np.where(s > 0, upper, 1.0)
+    tail = _by_smaller(special.betainc, a, b, special.betaincc, p, q)
+    return np.where(s < n, tail, 1.0)
+
+
+def binomial_upper_tail(s: np.ndarray, n: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """P(K >= s) = I_p(s, n-s+1), as in `binomial_tails`; 1 at s = 0, where the first argument is 0."""
+    a, b = n - s + 1.0, np.where(s > 0, s, 1.0)
+    tail = _by_smaller(special.betaincc, a, b, special.betainc, p, q)
+    return np.where(s > 0, tail, 1.0)
+
+
+def _by_smaller(
+    of_q: np.ufunc, a: np.ndarray, b: np.ndarray, of_p: np.ufunc, p: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+    """``of_q(a, b, q)``, or the same number as ``of_p(b, a, p)`` where p is the smaller of the two."""
+    small = np.asarray(q <= p)
+    # An incomplete Beta function is the whole cost: the branch nobody reads is not computed.
+    if small.all():
+        return np.asarray(of_q(a, b, q))
+    if not small.any():
+        return np.asarray(of_p(b, a, p))
+    x = np.where(small, q, p)
+    return np.where(small, of_q(a, b, x), of_p(b, a, x))
 
 
 def combine_tails(lower: Number, upper: Number, alternative: str) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.exceptions import InputError
 from calipers.inference.coverage_law import CoverageLaw
 from calipers.inference.null_law import NullLaw
-from calipers.inference.proportions import binomial_tails
+from calipers.inference.proportions import binomial_lower_tail, binomial_upper_tail
 
 _ROUNDING = 1.0 + 1e-12
 # Points tried at once, and how close to an atom the search comes before it takes the nearest one.
@@ -99,8 +99,8 @@ class ViolationLaw(NullLaw):
         grid = np.atleast_1d(np.asarray(x, dtype=float))[:, None]
         n, alpha, times = self._binomial
         first, last = self._allowed(n, grid, closed=closed)
-        below = binomial_tails(np.maximum(first - 1, 0), n, 1.0 - alpha, alpha)[0]
-        above = binomial_tails(np.minimum(last + 1, n), n, 1.0 - alpha, alpha)[1]
+        below = binomial_lower_tail(np.maximum(first - 1, 0), n, 1.0 - alpha, alpha)
+        above = binomial_upper_tail(np.minimum(last + 1, n), n, 1.0 - alpha, alpha)
         outside = np.where(first > 0, below, 0.0) + np.where(last < n, above, 0.0)
         log_inside = _log_inside(np.where(last < first, 1.0, outside), times)
         for size, repeats, below_of, above_of in self._others:

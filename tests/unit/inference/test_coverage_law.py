@@ -89,6 +89,17 @@ def test_the_band_holds_exactly_the_counts_that_are_not_rejected(law, level, alt
     assert np.sum(law.pmf(np.arange(low, high + 1))) >= level - 1e-12
 
 
+@pytest.mark.parametrize("n_calibration", [None, 30])
+@pytest.mark.parametrize("n", [1, 40, 3000])
+def test_the_band_is_found_where_the_normal_law_is_far_off(n, n_calibration):
+    rank = None if n_calibration is None else 30
+    law = CoverageLaw(n=n, alpha=0.001, n_calibration=n_calibration, rank=rank)
+    for level in (0.1, 0.95, 1 - 1e-9):
+        p = law.p_value(np.arange(n + 1))
+        kept = np.flatnonzero(p > 1 - level)
+        assert tuple(law.interval(level)) == (kept[0], kept[-1])
+
+
 def test_a_level_that_an_atom_hits_exactly_is_not_decided_by_rounding():
     # BetaBinomial(19, 1, 1) is uniform on 0..19: each atom is 1/20.
     law = CoverageLaw(n=19, alpha=0.5, n_calibration=1, rank=1)

@@ -1,3 +1,6 @@
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +8,7 @@ from hypothesis import strategies as st
 
 from calipers.exceptions import InputError
 from calipers.inference import binomial_p_value, clopper_pearson, sidak_confidence, wilson
+from calipers.inference.proportions import binomial_lower_tail, binomial_tails, binomial_upper_tail
 
 
 def test_clopper_pearson_without_successes_has_the_closed_form():
@@ -108,3 +112,22 @@ def test_fractional_counts_lie_between_their_whole_neighbours(n, share, step):
     ends = [clopper_pearson(c, n) for c in (count, count + step, count + 1)]
     assert ends[0].low <= ends[1].low <= ends[2].low
     assert ends[0].high <= ends[1].high <= ends[2].high
+
+
+@pytest.mark.parametrize("p", [[0.1, 0.1], [0.9, 0.9], [0.1, 0.9], [0.8, 0.3]])
+def test_binomial_tails_equal_exact_sums_on_either_side_of_one_half(p):
+    n = 9
+    chances = np.resize(np.array(p), n + 1)
+    lower, upper = binomial_tails(np.arange(n + 1.0), np.full(n + 1, float(n)), chances, 1.0 - chances)
+    for k, chance in enumerate(chances):
+        x = Fraction(float(chance))
+        mass = [math.comb(n, j) * x**j * (1 - x) ** (n - j) for j in range(n + 1)]
+        assert lower[k] == pytest.approx(float(sum(mass[: k + 1])), rel=1e-12)
+        assert upper[k] == pytest.approx(float(sum(mass[k:])), rel=1e-12)
+
+
+def test_tails_computed_alone_equal_those_computed_together():
+    s, n, p = np.arange(8.0), np.full(8, 7.0), np.linspace(0.05, 0.95, 8)
+    lower, upper = binomial_tails(s, n, p, 1.0 - p)
+    assert np.array_equal(lower, binomial_lower_tail(s, n, p, 1.0 - p))
+    assert np.array_equal(upper, binomial_upper_tail(s, n, p, 1.0 - p))
