@@ -199,7 +199,7 @@ def _by_smaller(
     if not small.any():
         return np.asarray(of_p(b, a, p))
     x = np.where(small, q, p)
-    return np.where(small, of_q(a, b, x), of_p(b, a, x))
+    return np.asarray(np.where(small, of_q(a, b, x), of_p(b, a, x)))
 
 
 def combine_tails(lower: Number, upper: Number, alternative: str) -> np.ndarray:
