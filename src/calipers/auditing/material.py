@@ -26,6 +26,8 @@ from calipers.inputs import (
     check_vector,
     check_weights,
     encode_labels,
+    unpack_intervals,
+    unpack_sets,
 )
 
 # p-values are counts divided by n + 1: two different ones are never as close as this.
@@ -202,6 +204,7 @@ def check_material(
     """Check every argument of an audit and bring it into canonical form."""
     stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
     _refuse_nothing_or_both(stated)
+    stated, classes = _unpacked(stated, y_true, classes)
     matrices: dict[str, Any] = _check_matrices(stated)
     levels, _ = check_alphas(alpha)
     alphas = tuple(float(a) for a in levels)
@@ -237,6 +240,21 @@ def _refuse_nothing_or_both(stated: dict[str, Any]) -> None:
         raise InputError(
             f"intervals belong to regression and {given[0]} to classification; audit them separately."
         )
+
+
+def _unpacked(stated: dict[str, Any], y_true: Any, classes: Any) -> tuple[dict[str, Any], Any]:
+    """The same in our own layout, whatever library returned it; lists of labels also name the classes."""
+    if stated["intervals"] is not None:
+        n = len(as_numpy(y_true, name="y_true"))
+        return stated | {"intervals": unpack_intervals(stated["intervals"], n)}, classes
+    if stated["sets"] is None:
+        return stated, classes
+    beside = [table for name in ("probabilities", "p_values") if (table := stated[name]) is not None]
+    widths = [np.shape(as_numpy(table))[1] for table in beside if np.ndim(as_numpy(table)) == 2]
+    sets, classes = unpack_sets(
+        stated["sets"], y_true, classes=classes, n_classes=widths[0] if widths else None
+    )
+    return stated | {"sets": sets}, classes
 
 
 def _floats(array: Any) -> np.ndarray:

@@ -60,9 +60,11 @@ def audit(
     p_values : array of shape (n, K), optional
         Conformal p-values of every label; sets at any alpha follow from them.
     sets : bool array of shape (n, K) or (n, K, L), optional
-        Prediction sets, with a last axis for several alphas.
+        Prediction sets, with a last axis for several alphas. Lists of labels, and a pair (point prediction,
+        sets), are taken as MAPIE, crepes, puncc and TorchCP return them.
     intervals : array of shape (n, 2) or (n, 2, L), optional
-        Prediction intervals, ends included.
+        Prediction intervals, ends included. Also (lower, upper), (point prediction, lower, upper) and (point
+        prediction, intervals).
     X : table of shape (n, d), optional
         Features, to find where coverage fails. Any dataframe or matrix.
     groups : array of shape (n,), optional

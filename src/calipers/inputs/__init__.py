@@ -14,6 +14,7 @@ from calipers.inputs.levels import (
     check_row_alpha,
     exact_level,
 )
+from calipers.inputs.native import unpack_intervals, unpack_sets
 from calipers.inputs.predictions import (
     check_binary,
     check_covered,
@@ -61,4 +62,6 @@ __all__ = [
     "require_column_order",
     "require_finite",
     "sets_from_labels",
+    "unpack_intervals",
+    "unpack_sets",
 ]

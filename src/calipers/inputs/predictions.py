@@ -154,22 +154,23 @@ def sets_from_labels(label_sets: Any, classes: Any) -> np.ndarray:
            [False, False, False],
            [ True, False,  True]])
     """
-    column = {_plain(label): index for index, label in enumerate(classes)}
+    column = {plain_label(label): index for index, label in enumerate(classes)}
     if len(column) != len(classes):
         raise InputError(f"classes must hold each label once, got {list(column)} from {len(classes)} labels.")
     sets = np.zeros((len(label_sets), len(column)), dtype=bool)
     for row, labels in enumerate(label_sets):
         for label in labels:
-            if _plain(label) not in column:
+            if plain_label(label) not in column:
                 raise InputError(
-                    f"label_sets must hold labels of classes, got {_plain(label)!r} in row {row}; "
+                    f"label_sets must hold labels of classes, got {plain_label(label)!r} in row {row}; "
                     f"known are {', '.join(map(repr, column))}."
                 )
-            sets[row, column[_plain(label)]] = True
+            sets[row, column[plain_label(label)]] = True
     return sets
 
 
-def _plain(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
+    """The label as plain Python has it, so that numpy's scalars compare equal to it."""
     return label.item() if hasattr(label, "item") else label
 
 
