@@ -83,6 +83,44 @@ def test_another_file_goes_through_the_calibrator_of_all_rows(broken: Path) -> N
     np.testing.assert_allclose(found["p_yes"], IsotonicCalibrator().fit_predict(p, y), atol=1e-12)
 
 
+def three_classes(path: Path, names: list[str]) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet([1, 1, 1], size=400)
+    labels = np.array(["a", "b", "c"])
+    y = [str(rng.choice(labels, p=row**2 / np.sum(row**2))) for row in P]
+    table = pl.DataFrame({"y_true": y, **{f"p_{name}": P[:, k] for k, name in enumerate("abc")}})
+    table.select("y_true", *(f"p_{name}" for name in names)).write_csv(path)
+    return table
+
+
+def test_another_file_may_have_its_classes_in_another_order(tmp_path: Path) -> None:
+    three_classes(tmp_path / "rows.csv", ["a", "b", "c"])
+    three_classes(tmp_path / "turned.csv", ["c", "a", "b"])
+    words = [
+        "calibrate",
+        str(tmp_path / "rows.csv"),
+        "--method",
+        "isotonic",
+        "-q",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert main([*words, "--apply", str(tmp_path / "rows.csv")]) == 0
+    assert main([*words, "--apply", str(tmp_path / "turned.csv")]) == 0
+    plain, turned = (pl.read_csv(tmp_path / "o" / f"{name}_calibrated.csv") for name in ("rows", "turned"))
+    assert turned.columns == ["y_true", "p_c", "p_a", "p_b"]
+    np.testing.assert_allclose(turned.select(plain.columns[1:]), plain.select(plain.columns[1:]), atol=1e-12)
+
+
+def test_another_file_with_other_classes_is_refused(tmp_path: Path, capsys) -> None:
+    table = three_classes(tmp_path / "rows.csv", ["a", "b", "c"])
+    other = table.rename({"p_c": "p_d"}).with_columns(pl.col("y_true").replace("c", "d"))
+    other.write_csv(tmp_path / "other.csv")
+    words = ["calibrate", str(tmp_path / "rows.csv"), "-q", "--out", str(tmp_path / "o")]
+    assert main([*words, "--apply", str(tmp_path / "other.csv")]) == 2
+    assert "(a, b, c), got a, b, d." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("method", ["auto", "isotonic", "beta"])
 def test_several_classes_and_npz(tmp_path: Path, method: str) -> None:
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from calipers.arrays import Array, as_array, as_numpy
+from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame
 from calipers.calibration.calibrator import BinaryCalibrator, beside
 from calipers.calibration.isotonic import IsotonicCalibrator
 from calipers.exceptions import InputError
@@ -42,6 +42,8 @@ class OneVsRestCalibrator(BaseEstimator):
     ----------
     calibrators_ : list
         The fitted calibrators, one per column.
+    columns_ : tuple of str or None
+        Names of the columns, when a dataframe was given to ``fit``; ``predict`` wants the same order.
 
     Notes
     -----
@@ -65,20 +67,21 @@ class OneVsRestCalibrator(BaseEstimator):
         """Learn one map per column of (n, K) probabilities from the labels."""
         stated = check_probabilities(probabilities)
         check_same_length(probabilities=stated, y=as_array(y, name="y"))
-        codes = beside(encode_labels(y, stated.shape[1], classes=self.classes, name="y"), stated)
+        codes = beside(_codes(self, probabilities, y, stated), stated)
         base = IsotonicCalibrator() if self.calibrator is None else self.calibrator
         self.calibrators_ = [
             clone(base).set_params(pos_label=None).fit(stated[:, k], codes == k, sample_weight)
             for k in range(stated.shape[1])
         ]
         self.n_features_in_ = int(stated.shape[1])
+        self.columns_ = _names(probabilities)
         return self
 
     def predict(self, probabilities: Any) -> Array:
         """Calibrated (n, K) probabilities, rows summing to 1, in the array library of the input."""
         check_is_fitted(self)
         stated = check_probabilities(probabilities)
-        _check_columns(stated, self.n_features_in_)
+        _check_columns(self, probabilities, stated)
         columns = [as_numpy(c.predict(stated[:, k])) for k, c in enumerate(self.calibrators_)]
         raw = np.stack(columns, axis=1)
         sums = raw.sum(axis=1, keepdims=True)
@@ -103,6 +106,8 @@ class TemperatureCalibrator(BaseEstimator):
     ----------
     temperature_ : float
         T, between 0.001 and 1000; above 1 the model was over-confident.
+    columns_ : tuple of str or None
+        Names of the columns, when a dataframe was given to ``fit``; ``predict`` wants the same order.
 
     Notes
     -----
@@ -131,7 +136,7 @@ class TemperatureCalibrator(BaseEstimator):
         """Learn the temperature from (n, K) probabilities or logits and labels."""
         stated = self._check(probabilities)
         n = check_same_length(probabilities=stated, y=as_array(y, name="y"))
-        codes = as_numpy(encode_labels(y, stated.shape[1], classes=self.classes, name="y"))
+        codes = as_numpy(_codes(self, probabilities, y, stated))
         weights = check_weights(sample_weight, n)
         logits = self._logits(stated)
         weights = np.ones(n) if weights is None else weights
@@ -151,13 +156,14 @@ class TemperatureCalibrator(BaseEstimator):
             inverse = float(brentq(slope, low, high, xtol=1e-12, rtol=1e-12))
         self.temperature_ = 1 / inverse
         self.n_features_in_ = int(stated.shape[1])
+        self.columns_ = _names(probabilities)
         return self
 
     def predict(self, probabilities: Any) -> Array:
         """Calibrated (n, K) probabilities in the array library of the input."""
         check_is_fitted(self)
         stated = self._check(probabilities)
-        _check_columns(stated, self.n_features_in_)
+        _check_columns(self, probabilities, stated)
         return beside(np.exp(log_softmax(self._logits(stated) / self.temperature_, axis=1)), stated)
 
     def _check(self, probabilities: Any) -> Array:
@@ -177,6 +183,22 @@ class TemperatureCalibrator(BaseEstimator):
         return np.asarray(np.log(np.maximum(values, _TINY)))
 
 
-def _check_columns(stated: Array, expected: int) -> None:
+def _codes(calibrator: Any, probabilities: Any, y: Any, stated: Array) -> Array:
+    """The column of every label; a dataframe must name its columns in the order of the labels."""
+    return encode_labels(y, int(stated.shape[1]), classes=calibrator.classes, name="y", table=probabilities)
+
+
+def _names(probabilities: Any) -> tuple[str, ...] | None:
+    return tuple(frame_columns(probabilities)) if is_frame(probabilities) else None
+
+
+def _check_columns(calibrator: Any, probabilities: Any, stated: Array) -> None:
+    expected = calibrator.n_features_in_
     if stated.shape[1] != expected:
         raise InputError(f"probabilities must have {expected} columns as in fit, got {stated.shape[1]}.")
+    known, found = calibrator.columns_, _names(probabilities)
+    if known is not None and found is not None and found != known:
+        raise InputError(
+            f"the columns of probabilities must be those of fit ({', '.join(known[:5])}), "
+            f"got {', '.join(found[:5])}. Select them in that order."
+        )

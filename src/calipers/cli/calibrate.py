@@ -256,9 +256,26 @@ def write_other(result: Calibrated, file: Path, settings: Settings, out: Path) -
     stated = np.asarray(predictions.probabilities)
     calibrated = stated
     if result.calibrator is not None:
-        base = stated[:, 1] if stated.ndim == 2 and stated.shape[1] == 2 else stated
-        calibrated = like(np.asarray(result.calibrator.predict(base)), stated)
+        columns = same_columns(result.predictions, predictions)
+        ours = stated if columns is None else stated[:, columns]
+        base = ours[:, 1] if ours.ndim == 2 and ours.shape[1] == 2 else ours
+        found = like(np.asarray(result.calibrator.predict(base)), ours)
+        calibrated = found if columns is None else found[:, np.argsort(columns)]
     return write_rows(file, calibrated, settings, out, f"{file.name.split('.')[0]}_calibrated")
+
+
+def same_columns(fitted: Predictions, other: Predictions) -> list[int] | None:
+    """Where the other file has each class of the first one; None when neither names its classes."""
+    from calipers.exceptions import InputError
+
+    if fitted.classes is None or other.classes is None:
+        return None
+    if set(fitted.classes) != set(other.classes):
+        raise InputError(
+            f"{other.source} must have the classes of {fitted.source} "
+            f"({', '.join(map(str, fitted.classes))}), got {', '.join(map(str, other.classes))}."
+        )
+    return [other.classes.index(label) for label in fitted.classes]
 
 
 def write_rows(file: Path, probabilities: Any, settings: Settings, folder: Path, stem: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
@@ -95,3 +96,21 @@ def test_bad_input_is_named() -> None:
     _, P, y = outputs(50, 0)
     with pytest.raises(InputError, match="must have 4 columns as in fit, got 2"):
         OneVsRestCalibrator().fit(P, y).predict([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("calibrator", [OneVsRestCalibrator(), TemperatureCalibrator()])
+def test_columns_named_after_the_labels_in_another_order_are_refused(calibrator) -> None:
+    frame = pl.DataFrame({"yes": [0.7, 0.2, 0.4], "no": [0.3, 0.8, 0.6]})
+    with pytest.raises(
+        InputError, match=r"columns are named yes, no but the labels of y in order are no, yes"
+    ):
+        calibrator.fit(frame, ["yes", "no", "no"])
+
+
+@pytest.mark.parametrize("calibrator", [OneVsRestCalibrator(), TemperatureCalibrator()])
+def test_columns_in_another_order_than_in_fit_are_refused(calibrator) -> None:
+    frame = pl.DataFrame({"no": [0.3, 0.8, 0.6], "yes": [0.7, 0.2, 0.4]})
+    calibrator.fit(frame, ["yes", "no", "no"])
+    assert calibrator.predict(frame).shape == (3, 2)
+    with pytest.raises(InputError, match=r"must be those of fit \(no, yes\), got yes, no\. Select them"):
+        calibrator.predict(frame.select("yes", "no"))
