@@ -20,7 +20,7 @@ from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
-from calipers.inputs.rows import first_true, missing_mask, numeric, place
+from calipers.inputs.rows import count_true, first_true, missing_mask, numeric, place
 
 _BLOCK = 1 << 13
 
@@ -415,8 +415,14 @@ def _check_labels(labels: Any, cal: Array, test: Array) -> tuple[Array | None, i
         codes = on_device_of(codes, cal)
     xp = namespace(cal)
     codes = xp.astype(codes, xp.int64)
-    if bool(xp.any((codes < 0) | (codes >= n_labels))):
-        raise InputError(f"calibration_labels must lie in 0..{n_labels - 1}, the columns of test_scores.")
+    outside = (codes < 0) | (codes >= n_labels)
+    if count := count_true(outside):
+        row = first_true(outside)[0]
+        raise InputError(
+            f"calibration_labels must lie in 0..{n_labels - 1}, the columns of test_scores, "
+            f"{count} of {codes.shape[0]} do not (first at row {row}: {int(codes[row])}). "
+            "Give the column of every label, or test_scores a column for every label."
+        )
     return codes, n_labels
 
 

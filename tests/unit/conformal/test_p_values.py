@@ -159,7 +159,7 @@ def test_float64_p_values_compare_with_alpha_as_the_fractions_do(n, percent):
         ({"test_scores": [[np.nan, 1.0]]}, r"test_scores has 1 NaN .*first at row 0, column 0"),
         ({"test_scores": 1.0}, r"test_scores must be \(m,\) or \(m, K\)"),
         ({"calibration_labels": [0]}, "one entry per calibration row"),
-        ({"calibration_labels": [0, 2]}, r"must lie in 0\.\.1"),
+        ({"calibration_labels": [0, 2]}, r"must lie in 0\.\.1, .* 1 of 2 do not \(first at row 1: 2\)"),
         ({"calibration_labels": ["a", "b"]}, "column indices"),
         ({"calibration_labels": [0, 1], "test_scores": [1.0]}, r"need test_scores of shape \(m, K\)"),
         ({"calibration_groups": [0, 1]}, "test_groups is missing"),
