@@ -3,6 +3,7 @@
 
 python3 dev.py demo      set up, run the demonstration, say where the report is
 python3 dev.py test      set up, run the whole test suite
+python3 dev.py interop   run tests/interop against the real packages: none may be missing
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py docs      build the site into docs/_build/html
@@ -38,10 +39,14 @@ WORKERS = "2"  # the smallest machine the suite promises to be fast on has two c
 EXTRAS = {
     "demo": ("plots",),
     "test": ("test",),
+    "interop": ("interop",),
     "lint": ("lint", "test"),  # mypy reads the optional parts too
     "bench": ("test",),
     "docs": ("docs",),
 }
+# What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP
+# states torchsort, which does not build everywhere and which nothing here uses.
+WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
 # What a command runs, and how to say that it is not there.
 NEEDS = {
     "bench": ("benchmarks/run.py", "there are no benchmarks yet"),
@@ -200,18 +205,33 @@ def install(extras: set[str]) -> None:
         raise SetupError(f"{target} could not be installed; the lines above say why.")
 
 
-def prepare(extras: tuple[str, ...]) -> None:
-    """Make `.venv` hold Calipers and the extras; nothing is done when it already does."""
+def install_alone(packages: tuple[str, ...]) -> None:
+    """Install packages without what they say they need."""
+    say(f"installing {' '.join(packages)} without their dependencies")
+    program = uv()
+    command: Command = [PYTHON, "-m", "pip", "install"] if has_pip() else []
+    if program:
+        command = [program, "pip", "install", "--python", PYTHON]
+    worked, said = quietly([*command, "--no-deps", *packages])
+    if not worked:
+        raise SetupError(f"{' '.join(packages)} could not be installed: {(said.splitlines() or [''])[-1]}")
+
+
+def prepare(extras: tuple[str, ...], alone: tuple[str, ...] = ()) -> None:
+    """Make `.venv` hold Calipers, the extras and what comes alone; nothing is done when it already does."""
     if not is_usable():
         create_environment()
     found, present = installed()
-    if found == fingerprint() and present.issuperset(extras):
+    if found == fingerprint() and present.issuperset((*extras, *alone)):
         return
-    wanted = present | set(extras)
+    wanted = {extra for extra in present if "==" not in extra} | set(extras)
     started = time.monotonic()
     STAMP.unlink(missing_ok=True)
     install(wanted)
-    STAMP.write_text(json.dumps({"fingerprint": fingerprint(), "extras": sorted(wanted)}), encoding="utf-8")
+    if alone:
+        install_alone(alone)
+    state = {"fingerprint": fingerprint(), "extras": sorted(wanted | set(alone))}
+    STAMP.write_text(json.dumps(state), encoding="utf-8")
     say(f"ready after {time.monotonic() - started:.0f} s")
 
 
@@ -233,6 +253,12 @@ def test(options: argparse.Namespace, rest: list[str]) -> int:
     command += ["--gpu"] if options.gpu else []
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name not in os.environ}
     return run([*command, *rest], **threads)
+
+
+def interop(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the tests against other packages; one that is missing fails instead of being skipped."""
+    place = ROOT / "tests" / "interop"
+    return run([PYTHON, "-m", "pytest", place, *rest], CALIPERS_REQUIRE_PEERS="1", OMP_NUM_THREADS="1")
 
 
 def lint(options: argparse.Namespace, rest: list[str]) -> int:
@@ -272,7 +298,7 @@ def docs(options: argparse.Namespace, rest: list[str]) -> int:
     return code
 
 
-COMMANDS = {"demo": demo, "test": test, "lint": lint, "bench": bench, "docs": docs}
+COMMANDS = {"demo": demo, "test": test, "interop": interop, "lint": lint, "bench": bench, "docs": docs}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -302,7 +328,7 @@ def main(arguments: list[str]) -> int:
     needed, sentence = NEEDS.get(options.command, ("dev.py", ""))
     if not (ROOT / needed).exists():
         raise SetupError(f"{sentence}: {needed} does not exist.")
-    prepare(EXTRAS[options.command])
+    prepare(EXTRAS[options.command], WITHOUT_DEPENDENCIES.get(options.command, ()))
     return COMMANDS[options.command](options, rest)
 
 
