@@ -128,13 +128,12 @@ def _rows(sets: Any) -> list[Any] | None:
         sets = list(sets) if sets.dtype.kind == "O" and sets.ndim == 1 else None
     if not isinstance(sets, (list, tuple)) or not len(sets):
         return None
-    flat = all(isinstance(row, _COLLECTIONS) and np.ndim(row) <= 1 for row in map(_listed, sets))
-    return [_listed(row) for row in sets] if flat else None
+    return list(sets) if all(map(_is_flat, sets)) else None
 
 
-def _listed(row: Any) -> Any:
-    """Sets as lists: numpy would take one for a scalar."""
-    return list(row) if isinstance(row, (set, frozenset)) else row
+def _is_flat(row: Any) -> bool:
+    """Whether a row is a collection of single values."""
+    return isinstance(row, _COLLECTIONS) and not any(isinstance(value, _COLLECTIONS) for value in row)
 
 
 def _is_whole(value: Any) -> bool:
