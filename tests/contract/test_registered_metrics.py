@@ -10,6 +10,7 @@ from calipers.exceptions import CalipersError
 from calipers.metrics import MetricEntry, metric_entries
 from calipers.results import Estimate, EstimateTable
 from tests.contract.examples import EXAMPLES
+from tests.contract.libraries import LIBRARIES, move
 
 ENTRIES = metric_entries()
 # Public names of the metrics room that are not metrics: they prepare inputs or describe metrics.
@@ -131,12 +132,11 @@ def test_missing_numbers_are_refused(entry):
             run(entry, data | {name: broken}, options)
 
 
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e.array_api], ids=lambda e: e.name)
 def test_every_array_library_gives_the_same_numbers(entry, library):
-    xp = pytest.importorskip(library)
     data, options = EXAMPLES[entry.name](np.random.default_rng(10), 100)
-    moved = {name: xp.asarray(np.asarray(values)) for name, values in data.items()}
+    moved = {name: move(values, library) for name, values in data.items()}
     assert_same(run(entry, data, options), run(entry, moved, options), rel=1e-9)
 
 

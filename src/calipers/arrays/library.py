@@ -122,6 +122,99 @@ def floating(array: Array) -> Array:
     return array if xp.isdtype(array.dtype, "real floating") else xp.astype(array, xp.float64)
 
 
+def sort_with_order(array: Array, *, axis: int = -1, descending: bool = False) -> tuple[Array, Array]:
+    """The values in order along an axis and the positions they come from, ties in their first order.
+
+    torch gives both from one sort; elsewhere the values are taken by the order, which costs a pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import sort_with_order
+    >>> sort_with_order(np.array([0.5, 0.1, 0.5]), descending=True)
+    (array([0.5, 0.5, 0.1]), array([0, 2, 1]))
+    """
+    if array_api_compat.is_torch_array(array):
+        values, order = array.sort(dim=axis, descending=descending, stable=True)
+        return values, order
+    xp = namespace(array)
+    order = xp.argsort(array, axis=axis, descending=descending, stable=True)
+    return xp.take_along_axis(array, order, axis=axis), order
+
+
+def take_at(values: Array, positions: Array) -> Array:
+    """The entries of a vector at positions that are known to lie inside it.
+
+    `take` of the array standard counts from the end for negative positions, which costs torch three more
+    passes over the positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import take_at
+    >>> take_at(np.array([0.1, 0.2, 0.3]), np.array([2, 0]))
+    array([0.3, 0.1])
+    """
+    if array_api_compat.is_torch_array(values):
+        return values.index_select(0, positions)
+    return namespace(values).take(values, positions)
+
+
+def count_in_order(ordered: Array, limits: Array) -> Array:
+    """How many entries of each ascending row of (n, K) are at most the row's limit, (n,).
+
+    torch searches every row; the array standard searches vectors only, so elsewhere entries are compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import count_in_order
+    >>> count_in_order(np.array([[0.1, 0.2, 0.2, 0.9]]), np.array([0.2]))
+    array([3])
+    """
+    if array_api_compat.is_torch_array(ordered):
+        found = namespace(ordered).searchsorted
+        return found(ordered.contiguous(), limits[:, None].contiguous(), right=True)[:, 0]
+    return count_along(ordered <= limits[:, None], axis=1)
+
+
+def count_along(mask: Array, *, axis: int | None) -> Array:
+    """How many entries hold along an axis (None: in all).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import count_along
+    >>> count_along(np.array([[True, False], [True, True]]), axis=1)
+    array([1, 2])
+    """
+    if isinstance(mask, np.ndarray):
+        return np.asarray(np.count_nonzero(mask, axis=axis))
+    xp = namespace(mask)
+    # torch widens the mask to the type of the sum before it adds: four bytes an entry, not eight.
+    width = xp.int32 if int(np.prod(mask.shape)) < 1 << 31 else xp.int64
+    return xp.astype(xp.sum(xp.astype(mask, xp.uint8), axis=axis, dtype=width), xp.int64)
+
+
+def put_rows(array: Array, rows: Array, values: Array) -> Array:
+    """The matrix with ``values`` in the given rows, in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import put_rows
+    >>> put_rows(np.zeros((2, 2)), np.array([1]), np.ones((1, 2)))
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    if isinstance(array, np.ndarray) or array_api_compat.is_torch_array(array):
+        array[rows] = values
+        return array
+    for at, row in enumerate(as_numpy(rows).tolist()):
+        array[row, ...] = values[at, ...]
+    return array
+
+
 def undo_row_order(values: Array, order: Array) -> Array:
     """Put the value at place r of each row into column ``order[r]``; the inverse of taking along rows.
 

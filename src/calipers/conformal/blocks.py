@@ -8,7 +8,7 @@ import numpy as np
 
 from calipers.arrays import Array
 
-_DEVICE_ENTRIES = 1 << 22
+_DEVICE_ENTRIES = 1 << 25
 
 
 def row_blocks(array: Array, *, host_entries: int) -> Iterator[slice]:

@@ -11,7 +11,7 @@ from calipers.arrays import Array, as_numpy, namespace, on_device_of
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.draws import row_draws
 from calipers.conformal.p_values import CalibrationScores, match_groups
-from calipers.conformal.scores import RankedRule, Rule, canonical, levels_last, score_rule
+from calipers.conformal.scores import RankedRule, Rule, levels_last, score_rule
 from calipers.conformal.split_estimator import SplitConformalEstimator
 from calipers.conformal.weighted import WeightedScores, calibration_order
 from calipers.exceptions import InputError, InputTypeError, UnseenGroupWarning, warn
@@ -258,7 +258,7 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
                 f"estimator must have predict_proba, {type(model).__name__} has none. "
                 "Wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
-        return canonical(check_probabilities(model.predict_proba(X), name="predict_proba(X)"))
+        return check_probabilities(model.predict_proba(X), name="predict_proba(X)")
 
     def _predict_for_groups(self, X: Any) -> Any:
         return self._model().predict_proba(X)

@@ -11,11 +11,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_array, as_numpy, generator, namespace, on_device_of
+from calipers.arrays import (
+    Array,
+    RandomState,
+    as_array,
+    as_numpy,
+    generator,
+    namespace,
+    on_device_of,
+    take_at,
+)
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
@@ -100,7 +110,7 @@ def conformal_p_values(
     return table.p_values(test, groups=groups, tau=resolve_tau(tau, test, smoothed, random_state))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CalibrationScores:
     """Calibration scores sorted within their cells, ready to be searched.
 
@@ -111,8 +121,8 @@ class CalibrationScores:
     ----------
     ordered : array (n + 1,)
         Scores sorted by cell, then value; one NaN at the end, equal to nothing.
-    run_end : integer array (n + 1,)
-        For the first of a run of equal scores in a cell: the position after the run.
+    new_run : bool array (n - 1,)
+        Whether the next score is another one, or of another cell.
     starts : integer array (cells + 1,)
         Where each cell begins.
     sizes : host integer array (cells,)
@@ -122,7 +132,7 @@ class CalibrationScores:
     """
 
     ordered: Array
-    run_end: Array
+    new_run: Array
     starts: Array
     sizes: np.ndarray
     n_labels: int
@@ -157,7 +167,12 @@ class CalibrationScores:
             sizes = np.diff(as_numpy(ends), prepend=0)
         starts = on_device_of(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), scores)
         nan = xp.full((1,), float("nan"), dtype=scores.dtype, device=scores.device)
-        return cls(xp.concat([ordered, nan]), _run_ends(xp, new_run, n), starts, sizes, n_labels, n_groups)
+        return cls(xp.concat([ordered, nan]), new_run, starts, sizes, n_labels, n_groups)
+
+    @cached_property
+    def run_end(self) -> Array:
+        """For the first of a run of equal scores in a cell: the position after the run."""
+        return _run_ends(namespace(self.ordered), self.new_run, self.n)
 
     @property
     def n(self) -> int:
@@ -171,6 +186,8 @@ class CalibrationScores:
     def p_values(self, scores: Array, *, groups: Array | None = None, tau: Array | None = None) -> Array:
         """p-values of (m,) or (m, K) scores; tau None means 1, otherwise (m,)."""
         xp = namespace(scores)
+        if tau is None and groups is None and self.n_labels == 1:
+            return self._blockwise(self._by_table(scores), scores, None, None)
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
             if draw is None:
@@ -181,6 +198,16 @@ class CalibrationScores:
             return (_float(xp, end - right) + equal) / _divisor(xp, size + 1, block)
 
         return self._blockwise(one, scores, groups, tau)
+
+    def _by_table(self, like: Array) -> Any:
+        """With one cell and tau = 1 there are n + 1 possible p-values: divided once, then looked up."""
+        xp, n = namespace(like), self.n
+        table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
+
+        def one(block: Array, group: Array | None, draw: Array | None) -> Array:
+            return take_at(table, xp.searchsorted(self.ordered[:n], xp.reshape(block, (-1,))))
+
+        return one
 
     def smoothed_sets(self, scores: Array, alpha: Any, *, groups: Array | None, tau: Array) -> Array:
         """Which labels have a smoothed p-value above alpha, decided by counts and one product.
@@ -247,7 +274,7 @@ class CalibrationScores:
             n = self.ordered.shape[0] - 1
             return xp.searchsorted(self.ordered[:n], flat), n, n, flat
         cells = self._cells(block, group)
-        begin, end = xp.take(self.starts, cells), xp.take(self.starts, cells + 1)
+        begin, end = take_at(self.starts, cells), take_at(self.starts, cells + 1)
         left = _segmented_search(self.ordered, begin, end, flat, int(self.sizes.max()))
         return left, end, end - begin, flat
 
@@ -256,8 +283,8 @@ class CalibrationScores:
         xp = namespace(block)
         left, end, size, flat = self._search(block, group)
         # At the end of all cells stands a NaN; at the end of one, the next cell's first score.
-        found = (xp.take(self.ordered, left) == flat) & (left < end)
-        return left, xp.where(found, xp.take(self.run_end, left), left), end, size
+        found = (take_at(self.ordered, left) == flat) & (left < end)
+        return left, xp.where(found, take_at(self.run_end, left), left), end, size
 
     def _blockwise(self, function: Any, scores: Array, groups: Array | None, tau: Array | None) -> Array:
         xp, answer = namespace(scores), None
@@ -265,6 +292,8 @@ class CalibrationScores:
             block = scores[rows, ...]
             pieces = (None if a is None else a[rows] for a in (groups, tau))
             part = xp.reshape(function(block, *pieces), block.shape)
+            if tuple(part.shape) == tuple(scores.shape):
+                return part
             if answer is None:  # the first block tells the dtype
                 answer = xp.empty(scores.shape, dtype=part.dtype, device=scores.device)
             answer[rows, ...] = part
@@ -324,7 +353,8 @@ def _segmented_search(ordered: Array, begin: Array, end: Array, queries: Array, 
     for bit in range(longest.bit_length() - 1, -1, -1):
         candidate = position + (1 << bit)
         inside = candidate <= end
-        probe = xp.take(before, xp.where(inside, candidate, end) - 1) if longest else None
+        # An empty first cell ends at 0: its probe is read at 0 and not used.
+        probe = take_at(before, xp.clip(xp.where(inside, candidate, end) - 1, min=0)) if longest else None
         position = xp.where(inside & (probe < queries), candidate, position)
     return position
 

@@ -2,7 +2,8 @@
 
 The same rule scores calibration labels and test labels, bit for bit. That is why probabilities enter
 sums in multiples of 2^-52: sums below 2 of such numbers are exact in any order, so the mass of the
-larger labels found by counting (calibration, no sort) equals the one found by sorting (test).
+larger labels found by counting (calibration, no sort) equals the one found by sorting (test). Ranks are
+found in the precision the probabilities came in, which float64 would not change.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, namespace, on_device_of, undo_row_order
+from calipers.arrays import (
+    Array,
+    as_array,
+    count_along,
+    count_in_order,
+    namespace,
+    on_device_of,
+    put_rows,
+    sort_with_order,
+    undo_row_order,
+)
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_probabilities, require_finite
@@ -48,7 +59,7 @@ def lac(P: Any) -> Array:
     >>> lac([[0.25, 0.75]])
     array([[0.75, 0.25]])
     """
-    return _lac(_check(P))
+    return _lac(canonical(_check(P)))
 
 
 def aps(P: Any, u: Any = None) -> Array:
@@ -116,8 +127,7 @@ def raps(P: Any, u: Any = None, *, penalty: float = 0.01, k_reg: int = 1) -> Arr
     >>> raps([[0.25, 0.5, 0.25]], penalty=0.25)
     array([[1. , 0.5, 1.5]])
     """
-    formula = partial(_raps, penalty=_not_negative(penalty, "penalty"), k_reg=_not_negative(k_reg, "k_reg"))
-    return RankedRule(formula).matrix(*_checked(P, u))
+    return _raps_rule(penalty, k_reg).matrix(*_checked(P, u))
 
 
 def saps(P: Any, u: Any = None, *, weight: float = 0.2) -> Array:
@@ -149,8 +159,7 @@ def saps(P: Any, u: Any = None, *, weight: float = 0.2) -> Array:
     >>> saps([[0.25, 0.5, 0.25]], weight=0.5)
     array([[1. , 0.5, 1.5]])
     """
-    formula = partial(_saps, weight=_not_negative(weight, "weight"))
-    return RankedRule(formula).matrix(*_checked(P, u))
+    return _saps_rule(weight).matrix(*_checked(P, u))
 
 
 def margin(P: Any) -> Array:
@@ -172,7 +181,7 @@ def margin(P: Any) -> Array:
     >>> margin([[0.25, 0.75]])
     array([[ 0.5, -0.5]])
     """
-    return _margin(_check(P))
+    return _margin(canonical(_check(P)))
 
 
 def top_k(P: Any, u: Any = None) -> Array:
@@ -195,7 +204,7 @@ def top_k(P: Any, u: Any = None) -> Array:
     >>> top_k([[0.25, 0.5, 0.25]])
     array([[2., 1., 3.]])
     """
-    return RankedRule(_top_k).matrix(*_checked(P, u))
+    return _top_k_rule().matrix(*_checked(P, u))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +215,7 @@ class RankedRule:
     """
 
     formula: Formula
+    sums_mass: bool = True  # whether the formula reads the own mass and the mass through the rank
     randomizable: bool = field(default=True, init=False)
 
     def matrix(self, P: Array, u: Array | None) -> Array:
@@ -221,17 +231,16 @@ class RankedRule:
         return levels_last(_in_blocks(self._set_block, P, u, limits, axis=1))
 
     def _matrix_block(self, P: Array, u: Any) -> Array:
-        xp = namespace(P)
-        order = _descending_order(P)
-        return undo_row_order(self._by_rank(xp.take_along_axis(P, order, axis=1), u), order)
+        descending, order = _descending(P)
+        return undo_row_order(self._by_rank(descending, u), order)
 
     def _by_rank(self, descending: Array, u: Any) -> Array:
         xp = namespace(descending)
         labels = int(descending.shape[1])
         rank = xp.arange(1, labels + 1, dtype=xp.float64, device=descending.device)[None, :]
-        own = _whole_steps(descending)
-        through = xp.cumulative_sum(own, axis=1)
-        return self.formula(rank, own, through, descending[:, :1], _column(u), labels)
+        own = _whole_steps(descending) if self.sums_mass else None
+        through = xp.cumulative_sum(own, axis=1) if self.sums_mass else None
+        return self.formula(rank, own, through, canonical(descending[:, :1]), _column(u), labels)
 
     def _label_block(self, P: Array, u: Any, codes: Array) -> Array:
         xp = namespace(P)
@@ -239,22 +248,21 @@ class RankedRule:
         own = xp.take_along_axis(P, codes[:, None], axis=1)
         larger = own < P
         columns = xp.arange(labels, dtype=codes.dtype, device=P.device)[None, :]
-        ties = xp.sum(xp.astype((own == P) & (columns < codes[:, None]), xp.float64), axis=1)
-        larger = xp.astype(larger, xp.float64)
-        rank = xp.sum(larger, axis=1) + ties + 1
-        step = _whole_steps(own[:, 0])
-        through = xp.sum(larger * _whole_steps(P), axis=1) + (ties + 1) * step
-        return self.formula(rank, step, through, xp.max(P, axis=1), u, labels)
+        ties = xp.astype(count_along((own == P) & (columns < codes[:, None]), axis=1), xp.float64)
+        rank = xp.astype(count_along(larger, axis=1), xp.float64) + ties + 1
+        step = through = None
+        if self.sums_mass:
+            step = _whole_steps(own)[:, 0]
+            through = xp.sum(xp.astype(larger, xp.float64) * _whole_steps(P), axis=1) + (ties + 1) * step
+        return self.formula(rank, step, through, canonical(xp.max(P, axis=1)), u, labels)
 
     def _set_block(self, P: Array, u: Any, limits: Array) -> Array:
         xp = namespace(P)
-        descending = -xp.sort(-P, axis=1, stable=False)
+        descending = xp.sort(P, axis=1, descending=True, stable=False)
         scores = self._by_rank(descending, u)
-        masks = []
-        for level in range(int(limits.shape[1])):
-            inside = scores <= limits[:, level][:, None]
-            masks.append(_first_labels(P, descending, _count(inside)))
-        return xp.stack(masks)
+        sizes = [count_in_order(scores, limits[:, level]) for level in range(int(limits.shape[1]))]
+        masks = [_first_labels(P, descending, size) for size in sizes]
+        return masks[0][None, ...] if len(masks) == 1 else xp.stack(masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +275,7 @@ class MatrixRule:
 
     def matrix(self, P: Array, u: Array | None) -> Array:
         """Scores of all labels."""
+        P = canonical(P)
         return self.function(P) if u is None else self.function(P, u)
 
     def at_labels(self, P: Array, codes: Array, u: Array | None) -> Array:
@@ -331,7 +340,7 @@ def _margin(P: Array) -> Array:
 def _aps(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
     xp = namespace(through)
     # Rows sum to 1 up to rounding: the last label completes them, nothing exceeds them.
-    total = xp.where(rank == labels, xp.ones_like(through), xp.clip(through, max=1.0))
+    total = xp.maximum(xp.clip(through, max=1.0), xp.astype(rank == labels, xp.float64))
     return total if u is None else total - u * own
 
 
@@ -343,14 +352,13 @@ def _raps(rank: Array, *rest: Any, penalty: float, k_reg: float) -> Array:
 def _saps(
     rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int, *, weight: float
 ) -> Array:
-    xp = namespace(through)
+    xp = namespace(rank)
     u = 0.0 if u is None else u
     return xp.where(rank == 1, (1.0 - u) * top, top + weight * (rank - 1.0 - u))
 
 
 def _top_k(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
-    xp = namespace(through)
-    return xp.zeros_like(through) + rank - (0.0 if u is None else u)
+    return namespace(top).zeros_like(top) + rank - (0.0 if u is None else u)
 
 
 _PUBLIC: dict[str, Callable[..., Array]] = {
@@ -364,7 +372,11 @@ def _raps_rule(penalty: float = 0.01, k_reg: int = 1) -> RankedRule:
 
 
 def _saps_rule(weight: float = 0.2) -> RankedRule:
-    return RankedRule(partial(_saps, weight=_not_negative(weight, "weight")))
+    return RankedRule(partial(_saps, weight=_not_negative(weight, "weight")), sums_mass=False)
+
+
+def _top_k_rule() -> RankedRule:
+    return RankedRule(_top_k, sums_mass=False)
 
 
 _RULES: dict[Any, Callable[..., Rule]] = {
@@ -373,19 +385,21 @@ _RULES: dict[Any, Callable[..., Rule]] = {
     "raps": _raps_rule,
     "saps": _saps_rule,
     "margin": lambda: MatrixRule(_margin),
-    "top_k": lambda: RankedRule(_top_k),
+    "top_k": _top_k_rule,
 }
 
 
 def _whole_steps(P: Array) -> Array:
-    """Probabilities rounded to multiples of 2^-52: 1 + p has no finer ones."""
-    return (P + 1.0) - 1.0
+    """Probabilities rounded to float64 multiples of 2^-52: 1 + p has no finer ones."""
+    xp = namespace(P)
+    one = xp.ones((1, 1), dtype=xp.float64, device=P.device)  # an array: it widens a float32 P on the way
+    return (P + one) - one
 
 
-def _descending_order(P: Array) -> Array:
-    """Columns by descending probability, ties in column order."""
+def _descending(P: Array) -> tuple[Array, Array]:
+    """Probabilities in descending order and their columns, ties in column order."""
     if not isinstance(P, np.ndarray):
-        return namespace(P).argsort(P, axis=1, descending=True, stable=True)
+        return sort_with_order(P, axis=1, descending=True)
     # numpy's unstable argsort is twice as fast; rows it may have got wrong are those with ties.
     negative = -P
     order = np.argsort(negative, axis=1)
@@ -393,29 +407,31 @@ def _descending_order(P: Array) -> Array:
     tied = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if tied.size:
         order[tied] = np.argsort(negative[tied], axis=1, kind="stable")
-    return order
+    return -ordered, order
 
 
 def _first_labels(P: Array, descending: Array, size: Array) -> Array:
     """The ``size`` most probable labels of every row, ties in column order, without their order."""
     xp = namespace(P)
-    last = xp.clip(size - 1, min=0)[:, None]
-    cut = xp.take_along_axis(descending, last, axis=1)
+    last = int(P.shape[1]) - 1
+    cut = xp.take_along_axis(descending, xp.clip(size - 1, min=0)[:, None], axis=1)
+    following = xp.take_along_axis(descending, xp.clip(size, max=last)[:, None], axis=1)
+    # Where the label after the last has the same probability, ties decide; these rows are done again.
+    is_tied = (size > 0) & (size <= last) & (cut == following)[:, 0]
     cut = xp.where((size == 0)[:, None], xp.full_like(cut, 2.0), cut)
     mask = cut <= P
-    if bool(xp.all(_count(mask) == size)):
+    if not bool(xp.any(is_tied)):
         return mask
+    rows = xp.nonzero(is_tied)[0]
+    return put_rows(mask, rows, _cut_ties(*(xp.take(a, rows, axis=0) for a in (P, cut, size))))
+
+
+def _cut_ties(P: Array, cut: Array, size: Array) -> Array:
+    """Labels above the cut and, of those equal to it, the first ones up to the size."""
+    xp = namespace(P)
     above, equal = cut < P, cut == P
-    room = size - _count(above)
+    room = size - count_along(above, axis=1)
     return above | (equal & (xp.cumulative_sum(xp.astype(equal, xp.int64), axis=1) <= room[:, None]))
-
-
-def _count(mask: Array) -> Array:
-    """How many entries of each row hold."""
-    if isinstance(mask, np.ndarray):
-        return np.count_nonzero(mask, axis=1)
-    xp = namespace(mask)
-    return xp.sum(xp.astype(mask, xp.int64), axis=1)
 
 
 def levels_last(masks: Array) -> Array:
@@ -445,7 +461,7 @@ def canonical(P: Array) -> Array:
 
 
 def _check(P: Any) -> Array:
-    array = canonical(check_probabilities(P, name="P"))
+    array = check_probabilities(P, name="P")
     if int(array.shape[0]) == 0 or int(array.shape[1]) == 0:
         raise InputError(f"P must have at least one row and one column, got shape {tuple(array.shape)}.")
     return array

@@ -19,7 +19,7 @@ from calipers.inputs import (
     encode_labels,
 )
 from calipers.metrics.adaptivity.ranks import true_rank
-from calipers.metrics.criteria import sets_at
+from calipers.metrics.contributions import sets_at
 from calipers.metrics.marginal import covered_by_intervals, covered_by_sets
 
 

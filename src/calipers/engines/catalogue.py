@@ -18,7 +18,8 @@ from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
 from calipers.inference import Moments, mean_estimate
 from calipers.metrics import metric_entries, metric_entry
-from calipers.metrics.criteria import criteria_from_moments, criterion_rows, sets_at
+from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.metrics.criteria import criteria_from_moments
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.results import EstimateTable
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from calipers.arrays import Array, as_numpy, namespace
 from calipers.exceptions import InputError
 from calipers.inference.options import check_alternative
 from calipers.inference.proportions import combine_tails
@@ -61,6 +62,20 @@ class Moments:
             if np.isfinite(mean):
                 mean += shift
         return cls(n, mean, squares if np.isnan(squares) else max(squares, 0.0))
+
+    @classmethod
+    def of_each(cls, table: Array) -> list[Moments]:
+        """The moments of every row of a (k, n) table where it lies; only a few numbers of each leave it."""
+        xp, n = namespace(table), int(table.shape[1])
+        low = xp.min(table, axis=1)
+        mean = xp.mean(table, axis=1)
+        deviations = table - mean[:, None]
+        shift = xp.mean(deviations, axis=1)
+        squares = xp.sum(deviations * deviations, axis=1) - n * shift * shift
+        is_constant = low == xp.max(table, axis=1)
+        mean, squares = xp.where(is_constant, low, mean + shift), xp.where(is_constant, 0 * low, squares)
+        pairs = as_numpy(xp.stack([mean, xp.clip(squares, min=0.0)], axis=1)).tolist()
+        return [cls(float(n), *pair) for pair in pairs]
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both blocks together, in any order."""

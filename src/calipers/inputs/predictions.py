@@ -85,7 +85,7 @@ def check_positive_probabilities(probabilities: Any, *, name: str = "probabiliti
             f"{name} must be the probability of the positive class, (n,) or (n, 2), "
             f"got shape {tuple(array.shape)}."
         )
-    array = require_finite(numeric(array, name), name=name)
+    array = numeric(array, name)
     _check_unit(array, name)
     return array
 
@@ -312,20 +312,24 @@ def _matrix(values: Any, name: str, meaning: str) -> Array:
     array = as_array(values, name=name)
     if array.ndim != 2:
         raise InputError(f"{name} must be (n, K), {meaning}, got shape {tuple(array.shape)}.")
-    return require_finite(numeric(array, name), name=name)
+    return numeric(array, name)
 
 
 def _check_unit(array: Array, name: str) -> None:
+    """Numbers in [0, 1], no NaN: two reductions when all is well, the place when it is not."""
     xp = namespace(array)
     # A float32 softmax can exceed 1 by rounding; four units in the last place are not an error.
-    slack = 4 * float(xp.finfo(array.dtype).eps)
-    outside = (array < 0) | (array > 1 + slack)
-    if count := count_true(outside):
-        value = float(array[first_true(outside)])
-        raise InputError(
-            f"{name} must lie in [0, 1], {count} of {array_size(array)} values do not "
-            f"(first at {place(outside)}: {value:g}). Percentages and logits must be converted first."
-        )
+    limit = 1 + 4 * float(xp.finfo(array.dtype).eps)
+    # NaN passes through both reductions and fails the comparisons.
+    if not array_size(array) or bool((xp.min(array) >= 0) & (xp.max(array) <= limit)):
+        return
+    require_finite(array, name=name)
+    outside = (array < 0) | (array > limit)
+    value = float(array[first_true(outside)])
+    raise InputError(
+        f"{name} must lie in [0, 1], {count_true(outside)} of {array_size(array)} values do not "
+        f"(first at {place(outside)}: {value:g}). Percentages and logits must be converted first."
+    )
 
 
 def _as_bool(array: Array, name: str) -> Array:

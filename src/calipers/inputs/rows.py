@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, floating, namespace
+from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
 from calipers.exceptions import InputError, InputTypeError
 
 
@@ -90,15 +90,23 @@ def require_finite(array: Array, *, name: str, infinite: bool = False) -> Array:
         ...
     calipers.exceptions.InputError: probabilities has 1 NaN of 2 values (first at row 0, column 1).
     """
+    if _is_finite(array, infinite):
+        return array
     xp = namespace(array)
-    bad = xp.isnan(array) if infinite else ~xp.isfinite(array)
-    if bool(xp.any(bad)):
-        nan = xp.isnan(array)
-        kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", bad)
-        raise InputError(
-            f"{name} has {count_true(mask)} {kind} of {array_size(array)} values (first at {place(mask)})."
-        )
-    return array
+    nan = xp.isnan(array)
+    kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", ~xp.isfinite(array))
+    raise InputError(
+        f"{name} has {count_true(mask)} {kind} of {array_size(array)} values (first at {place(mask)})."
+    )
+
+
+def _is_finite(array: Array, infinite: bool) -> bool:
+    """Whether no value is NaN (or infinite): the smallest and largest say so, and nothing is stored."""
+    if not array_size(array):
+        return True
+    xp = namespace(array)
+    low = xp.min(array)  # a NaN anywhere makes it NaN
+    return bool(low == low) if infinite else bool(xp.isfinite(low) & xp.isfinite(xp.max(array)))
 
 
 def array_size(array: Array) -> int:
@@ -111,8 +119,7 @@ def array_size(array: Array) -> int:
 
 def count_true(mask: Array) -> int:
     """How many entries hold."""
-    xp = namespace(mask)
-    return int(xp.sum(xp.astype(mask, xp.int64)))
+    return int(count_along(mask, axis=None))
 
 
 def first_true(mask: Array) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from calipers.inputs import (
     encode_labels,
     exact_level,
 )
+from calipers.metrics.contributions import criterion_rows, sets_at
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Curve, Estimate, EstimateTable
 
@@ -132,7 +133,7 @@ def efficiency(
     rows = criterion_rows(p, codes, sets_at(p, alpha))
     if phi is not None:
         rows["S_phi"] = _transformed_sums(p, phi)
-    table = {name: _estimate(name, as_numpy(x), weights, level) for name, x in rows.items()}
+    table = {name: _estimate(name, x, weights, level) for name, x in _on_host(rows, weights).items()}
     return EstimateTable(table, title=_title(alpha), notes=_BINARY_NOTES if p.shape[1] == 2 else _NOTES)
 
 
@@ -302,47 +303,12 @@ def efficiency_curve(
     )
 
 
-def sets_at(p: Array, alpha: Any) -> Array:
-    """``p > alpha`` for one level, or one per label; alpha in the precision of p."""
-    levels, single = check_alphas(alpha)
-    if not single and len(levels) != int(p.shape[1]):
-        raise InputError(
-            f"alpha must be one level or one per label ({p.shape[1]}), got {len(levels)}. "
-            "For several levels use efficiency_curve."
-        )
-    exact = np.array([float(exact_level(a)) for a in levels])
-    xp = namespace(p)
-    return p > xp.astype(on_device_of(exact, p), p.dtype)[None, :]
-
-
-def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
-    """Kernel: what each row adds to each criterion, (n,) each."""
-    xp = namespace(p)
-    labels = int(p.shape[1])
-    columns = xp.arange(labels, dtype=xp.int64, device=p.device)[None, :]
-    false = columns != xp.astype(codes, xp.int64)[:, None]
-    p = xp.astype(p, xp.float64)
-    zeros = xp.zeros_like(p)
-    false_p = xp.where(false, p, zeros)
-    largest = xp.max(p, axis=1)
-    at_largest = columns == xp.argmax(p, axis=1)[:, None]
-    others = xp.where(at_largest, zeros, p)
-    size = xp.sum(xp.astype(sets, xp.float64), axis=1)
-    false_size = xp.sum(xp.astype(sets & false, xp.float64), axis=1)
-    return {
-        "S": xp.sum(p, axis=1),
-        "N": size,
-        "U": xp.max(others, axis=1),
-        "F": xp.sum(others, axis=1),
-        "M": xp.astype(size > 1, xp.float64),
-        "E": xp.clip(size - 1, min=0.0),
-        "OU": xp.max(false_p, axis=1),
-        "OF": xp.sum(false_p, axis=1),
-        "OM": xp.astype(false_size > 0, xp.float64),
-        "OE": false_size,
-        "credibility": largest,
-        "empty": xp.astype(size == 0, xp.float64),
-    }
+def _on_host(rows: dict[str, Array], weights: np.ndarray | None) -> dict[str, np.ndarray | Moments]:
+    """The rows as numpy arrays, or their moments when they lie on a device and have no weights."""
+    table = list(rows.values())
+    if weights is not None or isinstance(table[0], np.ndarray):
+        return {name: as_numpy(x) for name, x in rows.items()}
+    return dict(zip(rows, Moments.of_each(namespace(table[0]).stack(table)), strict=True))
 
 
 def _check(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_numpy, namespace, on_device_of
+from calipers.arrays import Array, as_numpy, namespace, on_device_of, sort_with_order, take_at
 from calipers.difficulty import uniform_mass_limits
 from calipers.exceptions import InputError
 from calipers.inference import repetitions
@@ -78,8 +78,7 @@ def bin_by_ease(
     One sort and one cumulative sum per column where the arrays lie; only numbers per bin leave the device.
     """
     xp = namespace(ease)
-    order = xp.argsort(ease)
-    ordered = xp.take(ease, order)
+    ordered, order = sort_with_order(ease)
     zero = xp.zeros((1,), dtype=xp.float64, device=ease.device)
     cumulative = [
         xp.concat([zero, xp.cumulative_sum(_weighted(column, order, weights))]) for column in columns
@@ -161,7 +160,7 @@ def stratum_name(ends: Sequence[float], k: int) -> str:
 
 def _weighted(column: Array, order: Array, weights: np.ndarray | None) -> Array:
     xp = namespace(order)
-    values = xp.astype(xp.take(column, order), xp.float64)
+    values = xp.astype(take_at(column, order), xp.float64)
     return values if weights is None else values * on_device_of(weights[as_numpy(order)], values)
 
 

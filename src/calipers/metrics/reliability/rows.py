@@ -65,16 +65,22 @@ class BinaryRows:
         """Whether the rows are numpy arrays."""
         return isinstance(self.scores, np.ndarray)
 
+    def bounded_scores(self) -> Array:
+        """float64 scores, at most 1, which a float32 softmax may exceed by a rounding unit."""
+        xp = namespace(self.scores)
+        f = xp.astype(self.scores, xp.float64, copy=False)
+        return f if bool(xp.max(f) <= 1) else xp.clip(f, max=1.0)
+
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[Array, Array, Array | None]]:
         """float64 scores (at most 1), float64 outcomes and weights; one block off the host."""
         xp = namespace(self.scores)
-        step = size if self.on_host else max(1, self.n)
-        for start in range(0, self.n, step):
-            rows = slice(start, start + step)
-            f = xp.astype(self.scores[rows], xp.float64)
-            # A float32 softmax may exceed 1 by a rounding unit, which the checks let pass.
-            f = xp.minimum(f, xp.ones_like(f[:1]))
-            y = xp.astype(self.outcomes[rows], xp.float64)
+        if not self.on_host:
+            yield self.bounded_scores(), xp.astype(self.outcomes, xp.float64), self.weights
+            return
+        for start in range(0, self.n, size):
+            rows = slice(start, start + size)
+            f = np.minimum(self.scores[rows].astype(np.float64), 1.0)
+            y = self.outcomes[rows].astype(np.float64)
             yield f, y, None if self.weights is None else self.weights[rows]
 
     def to_host(self) -> BinaryRows:

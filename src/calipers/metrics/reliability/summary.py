@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, namespace
+from calipers.inputs.rows import count_true
 from calipers.metrics.reliability import certificates
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
@@ -85,26 +86,27 @@ def _block_sums(f: Array, y: Array, w: Array | None, found: SupInterval) -> list
     # Sums of products rather than dot products, which would wake the threads of BLAS for every block.
     xp = namespace(f)
     # NaN ends (no interval) compare false: nothing is inside.
-    is_inside = (f > found.low) & (f <= found.high)
-    is_impossible = ((f == 0) & (y > 0)) | ((f == 1) & (y < 1))
-    residual = y - f
-    inside = xp.astype(is_inside, xp.float64)
-    weighted = residual
+    inside = xp.astype((f > found.low) & (f <= found.high), xp.float64)
+    residual, spread = y - f, f * (1 - f)
+    # f (1 - f) is 0 for certainties alone; one of them is impossible when it did not come true.
+    is_impossible = (spread == 0) & (residual != 0)
+    square = residual * residual
+    inside_square = inside * square
     n = size = float(f.shape[0])
     if w is not None:
         n, size = float(xp.sum(w)), float(xp.sum(w * w))
-        is_impossible, inside, weighted = is_impossible & (w > 0), inside * w, residual * w
-    spread = f * (1 - f) if w is None else w * w * f * (1 - f)
+        square, inside_square, spread = square * w, inside_square * w * w, spread * w * w
+        is_impossible, inside = is_impossible & (w > 0), inside * w
     return [
         n,
         size,
-        float(xp.sum(weighted * residual)),
+        float(xp.sum(square)),
         float(xp.sum(spread)),
         float(xp.sum(inside)),
         float(xp.sum(inside * f)),
         float(xp.sum(inside * y)),
-        float(xp.sum(inside * residual * weighted)),
-        float(xp.sum(xp.astype(is_impossible, xp.int64))),
+        float(xp.sum(inside_square)),
+        float(count_true(is_impossible)),
     ]
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from calipers.arrays import Array, namespace
+from calipers.arrays import Array, namespace, sort_with_order, take_at
+from calipers.inputs.rows import first_true
 from calipers.metrics.reliability.extremes import TIE, Extreme
 from calipers.metrics.reliability.host_walk import extremes_on_host
 from calipers.metrics.reliability.rows import BinaryRows
@@ -81,22 +82,27 @@ def _between(top: Extreme, bottom: Extreme) -> tuple[float, float, int]:
 def _extremes_by_sorting(rows: BinaryRows, tie: float) -> tuple[Extreme, Extreme]:
     """Sort and cumulate where the rows lie; only the extremes come to the host."""
     xp = namespace(rows.scores)
-    f, y, w = next(rows.blocks())
-    order = xp.argsort(f)
-    residuals = (y - f) if w is None else w * (y - f)
-    f, walk = xp.take(f, order), xp.cumulative_sum(xp.take(residuals, order))
-    last = xp.ones((1,), dtype=xp.bool, device=f.device)
-    is_end = xp.concat([f[1:] != f[:-1], last])
+    f, order = sort_with_order(rows.bounded_scores())
+    # Outcomes are taken as they are, one byte each when they are events; the difference widens them.
+    steps = xp.astype(take_at(rows.outcomes, order), xp.float64) - f
+    steps = steps if rows.weights is None else steps * take_at(rows.weights, order)
+    walk, is_end, goes_on = xp.cumulative_sum(steps), None, f[1:] == f[:-1]
+    if bool(xp.any(goes_on)):
+        # Inside a block of equal scores nothing is read; 0, the reading before the first row, stands in.
+        is_end = xp.concat([~goes_on, xp.ones((1,), dtype=xp.bool, device=f.device)])
+        walk = xp.where(is_end, walk, xp.zeros_like(walk[:1]))
     return _device_extreme(f, walk, is_end, 1, tie), _device_extreme(f, walk, is_end, -1, tie)
 
 
-def _device_extreme(f: Array, walk: Array, is_end: Array, direction: int, tie: float) -> Extreme:
+def _device_extreme(f: Array, walk: Array, is_end: Array | None, direction: int, tie: float) -> Extreme:
+    """Highest reading of the walk (lowest for direction -1) and the first and last score that read it."""
     xp = namespace(f)
-    nowhere = xp.asarray(-math.inf, dtype=xp.float64, device=f.device)
-    readings = xp.where(is_end, direction * walk, nowhere)
-    level = max(0.0, float(xp.max(readings)))
-    reached = xp.nonzero(readings >= level - tie)[0]
-    if reached.shape[0] == 0:
+    level = max(0.0, float(xp.max(walk)) if direction > 0 else -float(xp.min(walk)))
+    reached = walk >= level - tie if direction > 0 else walk <= tie - level
+    reached = reached if is_end is None else reached & is_end
+    if not bool(xp.any(reached)):
         return Extreme(direction, tie)
-    first, last = (float(f[int(reached[end])]) + 0.0 for end in (0, reached.shape[0] - 1))
+    n = int(f.shape[0])
+    ends = first_true(reached)[0], n - 1 - first_true(xp.flip(reached))[0]
+    first, last = (float(f[end]) + 0.0 for end in ends)
     return Extreme(direction, tie, level, first if level > tie else -math.inf, last)

@@ -1,0 +1,53 @@
+"""What each row adds to each criterion of efficiency: a handful of passes over the p-values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, count_along, namespace, on_device_of
+from calipers.exceptions import InputError
+from calipers.inputs import check_alphas, exact_level
+
+
+def sets_at(p: Array, alpha: Any) -> Array:
+    """``p > alpha`` for one level, or one per label; alpha in the precision of p."""
+    levels, single = check_alphas(alpha)
+    if not single and len(levels) != int(p.shape[1]):
+        raise InputError(
+            f"alpha must be one level or one per label ({p.shape[1]}), got {len(levels)}. "
+            "For several levels use efficiency_curve."
+        )
+    exact = np.array([float(exact_level(a)) for a in levels])
+    xp = namespace(p)
+    return p > xp.astype(on_device_of(exact, p), p.dtype)[None, :]
+
+
+def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
+    """Kernel: what each row adds to each criterion, (n,) each."""
+    xp = namespace(p)
+    codes = xp.astype(codes, xp.int64)[:, None]
+    first = xp.argmax(p, axis=1, keepdims=True)
+    columns = xp.arange(int(p.shape[1]), dtype=first.dtype, device=p.device)[None, :]
+    zero = xp.zeros((1, 1), dtype=p.dtype, device=p.device)
+    second = xp.astype(xp.max(xp.where(columns == first, zero, p), axis=1), xp.float64)
+    largest, own = (xp.astype(xp.take_along_axis(p, at, axis=1)[:, 0], xp.float64) for at in (first, codes))
+    total = xp.sum(p, axis=1, dtype=xp.float64)
+    size = xp.astype(count_along(sets, axis=1), xp.float64)
+    false_size = size - xp.astype(xp.take_along_axis(sets, codes, axis=1)[:, 0], xp.float64)
+    return {
+        "S": total,
+        "N": size,
+        "U": second,
+        "F": total - largest,
+        "M": xp.astype(size > 1, xp.float64),
+        "E": xp.clip(size - 1, min=0.0),
+        # Without the true label the largest is the second when the truth was on top.
+        "OU": xp.where((codes == first)[:, 0], second, largest),
+        "OF": total - own,
+        "OM": xp.astype(false_size > 0, xp.float64),
+        "OE": false_size,
+        "credibility": largest,
+        "empty": xp.astype(size == 0, xp.float64),
+    }
