@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -58,10 +58,7 @@ class SlowPiece(FilePiece):
 
 class SlowSource(FileSource):
     def pieces(self):
-        return [
-            SlowPiece(p.path, p.start, p.rows, p.columns, p.choice, p.classes, p.alpha)
-            for p in super().pieces()
-        ]
+        return [SlowPiece(**{f.name: getattr(p, f.name) for f in fields(p)}) for p in super().pieces()]
 
 
 class KillOnce:

@@ -3,7 +3,17 @@
 from calipers.engines.block import Block
 from calipers.engines.catalogue import merge_rules, state_of
 from calipers.engines.running import measure
+from calipers.engines.scoring import ConformalScores
 from calipers.engines.sources import ArraySource, FileSource
 from calipers.engines.state import State
 
-__all__ = ["ArraySource", "Block", "FileSource", "State", "measure", "merge_rules", "state_of"]
+__all__ = [
+    "ArraySource",
+    "Block",
+    "ConformalScores",
+    "FileSource",
+    "State",
+    "measure",
+    "merge_rules",
+    "state_of",
+]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calipers.arrays import as_numpy, is_frame
+from calipers.engines.coded import Coded
+from calipers.engines.rowkeys import Place, draws, keys_of_ids, keys_of_place
 from calipers.exceptions import InputError
 from calipers.inputs import (
+    check_covered,
     check_intervals,
     check_p_values,
     check_probabilities,
@@ -18,9 +22,14 @@ from calipers.inputs import (
     check_weights,
     encode_labels,
 )
-from calipers.metrics.adaptivity.ranks import true_rank
+from calipers.inputs.rows import missing_mask
 from calipers.metrics.contributions import sets_at
-from calipers.metrics.marginal import covered_by_intervals, covered_by_sets
+from calipers.metrics.marginal import covered_by_intervals
+
+if TYPE_CHECKING:
+    from calipers.engines.scoring import ConformalScores
+
+_MATRICES = ("probabilities", "p_values", "sets")
 
 
 class Block:
@@ -29,12 +38,18 @@ class Block:
     Parameters
     ----------
     given : mapping
-        Arguments of an audit for these rows: y_true, probabilities, p_values, sets, intervals, ease,
-        groups, sample_weight; None and absent mean the same.
+        Arguments of an audit for these rows: y_true, probabilities, p_values, sets, intervals, X, ease,
+        groups, sample_weight, row_id, or any argument of a metric; None and absent mean the same.
     classes : sequence or None
         Label of every column; the same for every block.
-    alpha : float
-        Level at which p-values become sets.
+    alpha : float or sequence of floats
+        Level at which p-values become sets, or the levels of sets (n, K, L) and intervals (n, 2, L).
+    place : Place or None
+        The file and position of the first row; draws that belong to rows follow from it, or from row_id.
+    conformal : ConformalScores or None
+        How probabilities become p-values when none are given.
+    trusted : bool
+        Whether an earlier pass has checked these rows.
 
     Examples
     --------
@@ -44,13 +59,38 @@ class Block:
     ([False, True], [1, 2])
     """
 
-    __slots__ = ("_cache", "alpha", "classes", "given", "n")
+    __slots__ = ("_cache", "alphas", "classes", "conformal", "given", "level", "n", "place", "trusted")
 
-    def __init__(self, given: Mapping[str, Any], *, classes: Any = None, alpha: Any = 0.1) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        *,
+        classes: Any = None,
+        alpha: Any = 0.1,
+        place: Place | None = None,
+        conformal: ConformalScores | None = None,
+        trusted: bool = False,
+    ) -> None:
+        self.trusted = trusted
         self.given = {name: value for name, value in given.items() if value is not None}
-        self.classes, self.alpha = classes, alpha
+        self.classes, self.place, self.conformal = classes, place, conformal
+        self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
+        self.level = 0
         self.n = check_same_length(**self.given)
-        self._cache: dict[str, np.ndarray | None] = {}
+        self._cache: dict[Any, np.ndarray | None] = {}
+
+    @property
+    def alpha(self) -> Any:
+        """The level this block is read at."""
+        return self.alphas[self.level]
+
+    def at(self, level: int) -> Block:
+        """The same rows read at another of the levels; what does not depend on it is shared."""
+        other = object.__new__(Block)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.level = level
+        return other
 
     def __getitem__(self, name: str) -> np.ndarray:
         value = self.get(name)
@@ -60,10 +100,11 @@ class Block:
 
     def get(self, name: str) -> np.ndarray | None:
         """The column, checked or derived; None when it cannot be had."""
-        if name not in self._cache:
-            make = _DERIVED.get(name, _given(name))
-            self._cache[name] = make(self)
-        return self._cache[name]
+        key: Any = (name, self.level) if name in _LEVELLED else name
+        if key not in self._cache:
+            make = _DERIVED.get(name)
+            self._cache[key] = _given(self, name) if make is None or name in self.given else make(self)
+        return self._cache[key]
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -71,38 +112,112 @@ class Block:
         return self.get("sample_weight")
 
     def derived_sets(self) -> np.ndarray | None:
-        """Sets as given, or those of the p-values at alpha."""
-        if (sets := self.get("sets")) is not None:
-            return sets
-        p_values = self.get("p_values")
-        return None if p_values is None else np.asarray(sets_at(p_values, self.alpha))
+        """Sets as given, at this level, or those of the p-values at alpha."""
+        return self.get("sets_at_level")
+
+    def keys(self) -> np.ndarray:
+        """A number per row that names it: from its id, or from its file and position."""
+        if (ids := self.get("row_id")) is not None:
+            return keys_of_ids(ids)
+        if self.place is None:
+            raise InputError("draws by row need to know the rows: give row_id, or the place of the block.")
+        return keys_of_place(self.place, self.n)
+
+    def draws(self, purpose: str, seed: int = 0) -> np.ndarray:
+        """A uniform number per row, the same however rows are split into blocks."""
+        return draws(self.keys(), purpose, seed)
+
+    def rows(self, which: np.ndarray) -> dict[str, Any]:
+        """What was given, for some rows."""
+        return {name: take(value, which) for name, value in self.given.items()}
 
 
-def _given(name: str) -> Callable[[Block], np.ndarray | None]:
-    def make(block: Block) -> np.ndarray | None:
-        if name not in block.given:
-            return None
-        value = block.given[name]
-        return np.asarray(_CHECKS[name](value, block) if name in _CHECKS else value)
+def _is_sequence(alpha: Any) -> bool:
+    return isinstance(alpha, (Sequence, np.ndarray)) and not isinstance(alpha, str)
 
-    return make
+
+def take(value: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, a dataframe or a list."""
+    if isinstance(value, Coded):
+        return value[rows]
+    if is_frame(value):
+        return value[rows] if type(value).__module__.startswith("polars") else value.iloc[rows]
+    return np.asarray(value)[rows]
+
+
+def at_label(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The entry of each row at its label's column; one flat gather where each column lies in one piece."""
+    columns, n = matrix.T, len(codes)
+    if n == 0 or columns.strides[1] != matrix.itemsize or columns.strides[0] % matrix.itemsize:
+        return np.asarray(np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0])
+    stride = columns.strides[0] // matrix.itemsize
+    flat = np.lib.stride_tricks.as_strided(
+        columns, shape=((len(columns) - 1) * stride + n,), strides=(matrix.itemsize,), writeable=False
+    )
+    return np.asarray(flat[codes * stride + np.arange(n)])
+
+
+def _given(block: Block, name: str) -> Any:
+    if name not in block.given:
+        return None
+    value = block.given[name]
+    if isinstance(value, Coded):
+        return value
+    check = _CHECKS.get(name)
+    if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
+        return value
+    return np.asarray(as_numpy(value, name=name) if check is None else check(value, block))
 
 
 _CHECKS: dict[str, Callable[[Any, Block], Any]] = {
-    "probabilities": lambda v, _: check_probabilities(v),
-    "p_values": lambda v, _: check_p_values(v),
+    "covered": lambda v, _: check_covered(v),
+    "probabilities": lambda v, _: _probabilities(v),
+    "p_values": lambda v, _: v if np.ndim(v) == 1 else check_p_values(v),
     "sets": lambda v, _: check_sets(v),
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
+    "groups": lambda v, _: _known_groups(v),
     "sample_weight": lambda v, block: check_weights(v, block.n),
 }
 
 
+def _probabilities(value: Any) -> Any:
+    """Probabilities (n, K); a vector is the positive class of two."""
+    array = value if is_frame(value) else as_numpy(value, name="probabilities")
+    if np.ndim(array) == 1 or np.shape(array)[1] == 1:
+        from calipers.inputs import check_positive_probabilities
+
+        positive = as_numpy(check_positive_probabilities(array)).astype(np.float64)
+        return np.stack([1.0 - positive, positive]).T
+    return as_numpy(check_probabilities(array))
+
+
+def _known_groups(value: Any) -> np.ndarray:
+    groups = np.asarray(as_numpy(value, name="groups"))
+    missing = missing_mask(groups)
+    if missing.any():
+        raise InputError(
+            f"groups has {int(missing.sum())} missing of {len(groups)} values "
+            f"(first at row {int(np.argmax(missing))}). "
+            "Give missing labels a name of their own, or drop the rows."
+        )
+    return groups
+
+
 def _codes(block: Block) -> np.ndarray | None:
-    wide = next((m for r in ("probabilities", "p_values", "sets") if (m := block.get(r)) is not None), None)
-    if wide is None or "y_true" not in block.given:
+    given = [role for role in _MATRICES if role in block.given]
+    if "y_true" not in block.given or not given:
         return None
-    return np.asarray(encode_labels(block.given["y_true"], wide.shape[1], classes=block.classes))
+    labels, found = block.given["y_true"], None
+    for role in given:
+        wide, table = block[role], block.given[role]
+        if wide.ndim > 1 and (found is None or is_frame(table)):
+            # A dataframe that names its columns after the labels, in another order, is refused.
+            distinct = labels.labels if isinstance(labels, Coded) else labels
+            found = encode_labels(distinct, wide.shape[1], classes=block.classes, table=table)
+    if found is None:
+        return None
+    return np.asarray(found)[labels.codes] if isinstance(labels, Coded) else np.asarray(found)
 
 
 def _outcomes(block: Block) -> np.ndarray | None:
@@ -111,33 +226,92 @@ def _outcomes(block: Block) -> np.ndarray | None:
     return np.asarray(check_vector(block.given["y_true"], name="y_true"))
 
 
+def _sets_at_level(block: Block) -> np.ndarray | None:
+    if (sets := block.get("sets")) is not None:
+        return sets if sets.ndim == 2 else sets[:, :, block.level]
+    p_values = block.get("p_values")
+    return None if p_values is None or p_values.ndim == 1 else np.asarray(sets_at(p_values, block.alpha))
+
+
+def _interval_at_level(block: Block) -> np.ndarray | None:
+    intervals = block.get("intervals")
+    return intervals if intervals is None or intervals.ndim == 2 else intervals[:, :, block.level]
+
+
+def _p_values(block: Block) -> np.ndarray | None:
+    return None if block.conformal is None else block.conformal.p_values(block)
+
+
 def _covered(block: Block) -> np.ndarray | None:
-    sets, codes = block.derived_sets(), block.get("codes")
-    if sets is not None and codes is not None:
-        return np.asarray(covered_by_sets(codes, sets))
-    intervals, y = block.get("intervals"), block.get("outcomes")
+    sets = block.derived_sets()
+    if sets is not None and (codes := block.get("codes")) is not None:
+        return at_label(sets, codes)
+    intervals, y = block.get("interval_at_level"), block.get("outcomes")
     return None if intervals is None or y is None else np.asarray(covered_by_intervals(y, intervals))
 
 
 def _size(block: Block) -> np.ndarray | None:
     if (sets := block.derived_sets()) is not None:
-        return np.asarray(sets.sum(axis=1))
-    intervals = block.get("intervals")
+        # Small integers add up many at a time; no set holds more labels than there are.
+        small = np.uint8 if sets.shape[1] < 256 else np.int64
+        return np.asarray(np.add.reduce(sets.view(np.uint8), axis=1, dtype=small).astype(np.int64))
+    intervals = block.get("interval_at_level")
     return None if intervals is None else np.asarray(intervals[:, 1] - intervals[:, 0])
 
 
 def _ranks(block: Block) -> np.ndarray | None:
-    probabilities = block.get("probabilities")
-    codes = block.get("codes")
+    probabilities, codes = block.get("probabilities"), block.get("codes")
     if probabilities is None or codes is None:
         return None
-    return np.asarray(true_rank(codes, probabilities, classes=np.arange(probabilities.shape[1])))
+    at_least = at_label(probabilities, codes) <= probabilities.T
+    small = np.uint8 if probabilities.shape[1] < 256 else np.int64
+    return np.asarray(np.add.reduce(at_least.view(np.uint8), axis=0, dtype=small).astype(np.int64))
 
 
+def _hardness(block: Block) -> np.ndarray | None:
+    """Rank of the true label, or distance of the outcome from the middle of the interval."""
+    intervals = block.get("interval_at_level")
+    if intervals is None:
+        return block.get("ranks")
+    return np.asarray(np.abs(block["outcomes"] - intervals.mean(axis=1)))
+
+
+def _difficulty(block: Block) -> np.ndarray | None:
+    """The ease that was given, or the largest probability in its place."""
+    ease = block.get("ease")
+    return ease if ease is not None else block.get("top_probability")
+
+
+def _top_probability(block: Block) -> np.ndarray | None:
+    probabilities = block.get("probabilities")
+    return None if probabilities is None else np.asarray(probabilities.max(axis=1))
+
+
+def _top_is_right(block: Block) -> np.ndarray | None:
+    """Whether the most probable label happened; ties go to the first column."""
+    P, codes, top = block.get("probabilities"), block.get("codes"), block.get("top_probability")
+    if P is None or codes is None or top is None:
+        return None
+    right = at_label(P, codes) == top
+    tied = np.add.reduce((top == P.T).view(np.uint8), axis=0) > 1
+    if tied.any():
+        right[tied] = P[tied].argmax(axis=1) == codes[tied]
+    return np.asarray(right)
+
+
+# What depends on the level; everything else is shared between levels.
+_LEVELLED = frozenset({"sets_at_level", "interval_at_level", "covered", "size", "hardness"})
 _DERIVED: dict[str, Callable[[Block], np.ndarray | None]] = {
     "codes": _codes,
     "outcomes": _outcomes,
+    "p_values": _p_values,
+    "sets_at_level": _sets_at_level,
+    "interval_at_level": _interval_at_level,
     "covered": _covered,
     "size": _size,
     "ranks": _ranks,
+    "hardness": _hardness,
+    "difficulty": _difficulty,
+    "top_probability": _top_probability,
+    "top_is_right": _top_is_right,
 }

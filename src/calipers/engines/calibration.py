@@ -37,7 +37,8 @@ _N_BUCKETS = 1 << 16
 _KEPT_ROWS = 500_000
 _SMALL = 100_000
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Score, whether it happened, weight (None when every row counts once).
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,27 @@ class CalibrationOptions:
     random_state: Any = None
 
 
-def binary_rows(block: Block) -> Rows:
-    """Score, outcome and weight of every row: the second of two columns, else the most probable label."""
+def scores(block: Block, column: int | None) -> np.ndarray:
+    """Stated probability of the column; of the second of two, else of the most probable label."""
+    P = block["probabilities"]
+    if column is None and P.shape[1] > 2:
+        return np.minimum(block["top_probability"].astype(np.float64) + 0.0, 1.0)
+    return np.minimum(P[:, 1 if column is None else column].astype(np.float64) + 0.0, 1.0)
+
+
+def outcomes(block: Block, column: int | None, rows: np.ndarray | None = None) -> np.ndarray:
+    """Whether that label happened; of some rows, or of all."""
     P, codes = block["probabilities"], block["codes"]
-    if P.shape[1] == 2:
-        f, y = P[:, 1], codes == 1
-    else:
-        f, y = P.max(axis=1), P.argmax(axis=1) == codes
-    weights = np.ones(block.n) if block.weights is None else block.weights
-    return np.minimum(f.astype(np.float64) + 0.0, 1.0), y.astype(np.float64), weights
+    if column is None and P.shape[1] > 2:
+        # Few rows are looked at one by one, all of them through the column that other states share.
+        return block["top_is_right"] if rows is None else np.asarray(P[rows].argmax(axis=1) == codes[rows])
+    wanted = codes if rows is None else codes[rows]
+    return np.asarray(wanted == (1 if column is None else column))
+
+
+def binary_rows(block: Block, column: int | None = None) -> Rows:
+    """Score, outcome and weight of every row."""
+    return scores(block, column), outcomes(block, column), block.weights
 
 
 class BucketSums:
@@ -74,12 +87,28 @@ class BucketSums:
     def add(self, bucket: np.ndarray, rows: Rows) -> None:
         """Add rows that fall into the given buckets."""
         f, y, w = rows
-        step = w * (y - f)
-        columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), w, w * f, w * y, step * step)
-        for k, column in enumerate(columns):
-            self.sums[k] += np.bincount(bucket, weights=column, minlength=self.low.size)
+        if w is None:
+            self._add_single_rows(bucket, f, y)
+        else:
+            step = w * (y - f)
+            columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), w, w * f, w * y, step * step)
+            for k, column in enumerate(columns):
+                self.sums[k] += np.bincount(bucket, weights=column, minlength=self.low.size)
         np.minimum.at(self.low, bucket, f)
         np.maximum.at(self.high, bucket, f)
+
+    def _add_single_rows(self, bucket: np.ndarray, f: np.ndarray, y: np.ndarray) -> None:
+        """Three counts over (bucket, outcome) hold all six sums when every row counts once."""
+        n, cell = self.low.size, 2 * bucket + y
+        count = np.bincount(cell, minlength=2 * n).reshape(n, 2).T
+        score = np.bincount(cell, weights=f, minlength=2 * n).reshape(n, 2).T
+        square = np.bincount(cell, weights=f * f, minlength=2 * n).reshape(n, 2).T
+        self.sums[0] += count[1] - score[1]
+        self.sums[1] += score[0]
+        self.sums[2] += count[0] + count[1]
+        self.sums[3] += score[0] + score[1]
+        self.sums[4] += count[1]
+        self.sums[5] += square[0] + (count[1] - 2 * score[1] + square[1])
 
     def merge(self, other: BucketSums) -> None:
         """Add the sums of other rows."""
@@ -107,25 +136,53 @@ class BucketSums:
 
 
 class CalibrationState(State):
-    """One counting pass over buckets bounded by ``edges``; the first pass has equal widths on [0, 1]."""
+    """One counting pass over buckets; the first has equal widths on [0, 1], later ones the given edges.
 
-    __slots__ = ("buckets", "edges", "kept", "n_rows", "options", "totals")
+    Parameters
+    ----------
+    options : CalibrationOptions
+        Of the metric.
+    edges : array or None
+        Inner edges of the buckets; None means ``n_buckets`` of equal width, a power of two, so that the
+        bucket of a score is found without rounding.
+    column : int or None
+        The class that is told from the rest.
+    n_buckets : int
+        Buckets of the first pass.
+    """
 
-    def __init__(self, options: CalibrationOptions, edges: np.ndarray | None = None) -> None:
-        self.options = options
-        self.edges = np.linspace(0.0, 1.0, _N_BUCKETS + 1)[1:-1] if edges is None else edges
-        self.buckets = BucketSums(self.edges.size + 1)
+    __slots__ = ("buckets", "column", "edges", "kept", "n_buckets", "n_rows", "options", "totals")
+
+    def __init__(
+        self,
+        options: CalibrationOptions,
+        edges: np.ndarray | None = None,
+        *,
+        column: int | None = None,
+        n_buckets: int = _N_BUCKETS,
+    ) -> None:
+        self.options, self.edges, self.column, self.n_buckets = options, edges, column, n_buckets
+        self.buckets = BucketSums(n_buckets if edges is None else edges.size + 1)
         # weight, squared weight, squared residual, variance under calibration, impossible outcomes
         self.totals, self.n_rows = np.zeros(5), 0
         self.kept: list[Rows] | None = []
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Probabilities and outcomes."""
+        return frozenset({"probabilities", "codes", "sample_weight"})
+
+    def bucket_of(self, f: np.ndarray) -> np.ndarray:
+        """The bucket of every score; an edge belongs to the bucket above it."""
+        if self.edges is None:
+            return np.minimum((f * self.n_buckets).astype(np.int64), self.n_buckets - 1)
+        return np.asarray(np.searchsorted(self.edges, f, side="right"))
+
     def absorb(self, block: Block) -> None:
         """Add the block to its buckets; keep the rows as long as there are few."""
-        rows = f, y, w = binary_rows(block)
-        self.buckets.add(np.searchsorted(self.edges, f, side="right"), rows)
-        impossible = (((f == 0) & (y > 0)) | ((f == 1) & (y < 1))) & (w > 0)
-        parts = (w, w * w, w * (y - f) ** 2, w * w * f * (1 - f), impossible)
-        self.totals += [float(np.sum(part)) for part in parts]
+        rows = binary_rows(block, self.column)
+        self.buckets.add(self.bucket_of(rows[0]), rows)
+        self.totals += _totals(rows)
         self.n_rows += block.n
         self._keep([rows])
 
@@ -155,7 +212,7 @@ class CalibrationState(State):
             return None
         weights = self.buckets.sums[2][is_open].sum() / self.totals[0]
         if weights * self.n_rows > _KEPT_ROWS:
-            return CalibrationState(self.options, self._finer(is_open))
+            return CalibrationState(self.options, self._finer(is_open), column=self.column)
         return OpenRowsState(self, is_open)
 
     def _finer(self, is_open: np.ndarray) -> np.ndarray:
@@ -164,14 +221,15 @@ class CalibrationState(State):
         low, high = self.buckets.low[is_open], self.buckets.high[is_open]
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(1, share + 1) / share)
         # A cut at the smallest score itself splits off what lies below; nextafter keeps cuts inside.
-        return np.unique(np.concatenate([self.edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
+        edges = np.arange(1, self.n_buckets) / self.n_buckets if self.edges is None else self.edges
+        return np.unique(np.concatenate([edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
 
     def finish(self) -> Result:
         """The estimate: from the rows when few were seen, from the buckets otherwise."""
         if self.kept is not None:
-            f, y, w = (np.concatenate(column) for column in zip(*self.kept, strict=True))
+            f, y, w = joined(self.kept)
             chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}
-            return calibration_error(y == 1, f, sample_weight=None if np.all(w == 1) else w, **chosen)
+            return calibration_error(y, f, sample_weight=w, **chosen)
         return estimate_from_buckets(self, None)
 
 
@@ -184,11 +242,18 @@ class OpenRowsState(State):
         self.counted, self.is_open = counted, is_open
         self.parts: list[Rows] = []
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Probabilities and outcomes."""
+        return self.counted.needs
+
     def absorb(self, block: Block) -> None:
         """Keep the block's rows in open buckets."""
-        rows = binary_rows(block)
-        kept = self.is_open[np.searchsorted(self.counted.edges, rows[0], side="right")]
-        self.parts.append((rows[0][kept], rows[1][kept], rows[2][kept]))
+        f = scores(block, self.counted.column)
+        kept = np.flatnonzero(self.is_open[self.counted.bucket_of(f)])
+        w = block.weights
+        happened = outcomes(block, self.counted.column, kept)
+        self.parts.append((f[kept], happened, None if w is None else w[kept]))
 
     def merge(self, other: Self) -> Self:
         """Keep the other's rows too."""
@@ -197,9 +262,33 @@ class OpenRowsState(State):
 
     def finish(self) -> Result:
         """The estimate, the walk read row by row inside open buckets."""
-        f, y, w = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-        order = np.lexsort((w, y, f))
-        return estimate_from_buckets(self.counted, (f[order], y[order], w[order]))
+        return estimate_from_buckets(self.counted, self.sorted_rows())
+
+    def sorted_rows(self) -> Rows:
+        """The rows of the open buckets in the order of their scores."""
+        f, y, w = joined(self.parts)
+        order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
+        return f[order], y[order], None if w is None else w[order]
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Rows of several blocks one after the other; blocks with and without weights mix."""
+    f, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    if all(part[2] is None for part in parts):
+        return f, y, None
+    return f, y, np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in parts])
+
+
+def _totals(rows: Rows) -> np.ndarray:
+    f, y, w = rows
+    wrong = ((f == 0) & y) | ((f == 1) & ~y)
+    if w is not None:
+        step = y - f
+        parts = (w, w * w, w * step * step, w * w * f * (1 - f), wrong & (w > 0))
+        return np.array([float(np.sum(part)) for part in parts])
+    square, right = float(np.sum(f * f)), float(np.sum(f * y))
+    n, hits, stated = float(f.size), float(np.count_nonzero(y)), float(np.sum(f))
+    return np.array([n, n, square + (hits - 2 * right), stated - square, float(np.count_nonzero(wrong))])
 
 
 def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
@@ -249,8 +338,8 @@ def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, 
 def _inner_readings(state: CalibrationState, rows: Rows, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Readings at the ends of blocks of equal scores inside open buckets."""
     f, y, w = rows
-    bucket = np.searchsorted(state.edges, f, side="right")
-    running = np.cumsum(w * (y - f))
+    bucket = state.bucket_of(f)
+    running = np.cumsum((y - f) if w is None else w * (y - f))
     first = np.flatnonzero(np.diff(bucket, prepend=-1))
     before = np.where(first > 0, running[first - 1], 0.0)
     shift = np.repeat(starts[bucket[first]] - before, np.diff(first, append=f.size))
@@ -268,9 +357,9 @@ def inside_sums(state: CalibrationState, rows: Rows | None, found: SupInterval) 
     if rows is None or not touched.any():
         return np.asarray(sums)
     f, y, w = rows
-    cut = touched[np.searchsorted(state.edges, f, side="right")] & (f > found.low) & (f <= found.high)
+    cut = touched[state.bucket_of(f)] & (f > found.low) & (f <= found.high)
     part = BucketSums(1)
-    part.add(np.zeros(int(cut.sum()), dtype=np.int64), (f[cut], y[cut], w[cut]))
+    part.add(np.zeros(int(cut.sum()), dtype=np.int64), (f[cut], y[cut], None if w is None else w[cut]))
     return np.asarray(sums + part.sums[:, 0])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.engines.block import Block
+from calipers.engines.block import Block, at_label
 from calipers.engines.calibration import CalibrationOptions, CalibrationState
 from calipers.engines.counts import CountState
 from calipers.engines.ease import EaseRangeState
@@ -127,6 +127,7 @@ def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State
     return MomentState(
         partial(criterion_columns, alpha=alpha),
         partial(criteria_from_moments, alpha=alpha, confidence=confidence),
+        ("codes", "p_values"),
     )
 
 
@@ -136,7 +137,7 @@ def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State
 def score_columns(block: Block) -> dict[str, np.ndarray]:
     """Log loss and Brier score of every row."""
     P, codes = block["probabilities"], block["codes"]
-    own = np.take_along_axis(P, codes[:, None], axis=1)[:, 0].astype(float)
+    own = at_label(P, codes).astype(float)
     with np.errstate(divide="ignore"):
         log_loss = -np.log(own)
     brier = np.einsum("ij,ij->i", P, P, dtype=float) - 2 * own + 1
@@ -151,7 +152,8 @@ def finish_means(moments: dict[str, Moments], *, confidence: float, title: str) 
 
 def _proper_scores(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
     _refuse_options("proper_scores", options)
-    return MomentState(score_columns, partial(finish_means, confidence=confidence, title="Proper scores"))
+    finisher = partial(finish_means, confidence=confidence, title="Proper scores")
+    return MomentState(score_columns, finisher, ("codes", "probabilities"))
 
 
 def _refuse_options(metric: str, options: dict[str, Any]) -> None:

@@ -6,12 +6,13 @@ exactly the answer of all the rows, by the same function, and tables of counts m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from calipers.engines.block import Block
+from calipers.engines.coded import Coded
 from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
 
@@ -40,9 +41,18 @@ class CountState(State):
         self.function, self.columns, self.options = function, columns, options
         self.counts: dict[tuple[Any, ...], float] = {}
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Its columns."""
+        return frozenset(self.columns) | {"sample_weight"}
+
     def absorb(self, block: Block) -> None:
         """Count the distinct rows of the block."""
-        rows, counts = distinct_rows([block[name] for name in self.columns], block.weights)
+        self.count([block[name] for name in self.columns], block.weights)
+
+    def count(self, columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None) -> None:
+        """Count distinct rows of columns."""
+        rows, counts = distinct_rows(columns, weights)
         for row, count in zip(rows, counts, strict=True):
             self.counts[row] = self.counts.get(row, 0.0) + count
         if len(self.counts) > MAX_DISTINCT:
@@ -66,13 +76,17 @@ class CountState(State):
 
 
 def distinct_rows(
-    columns: list[np.ndarray], weights: np.ndarray | None
+    columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None
 ) -> tuple[list[tuple[Any, ...]], list[float]]:
     """Distinct combinations and their (weighted) counts, by one count over combined codes."""
-    labels, codes = [], np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, inverse = _factorize(column)
-        labels.append(values)
+    column = columns[0]
+    if len(columns) == 1 and weights is None and not isinstance(column, Coded) and column.dtype == bool:
+        hits = int(np.count_nonzero(column))
+        both = ((False, column.size - hits), (True, hits))
+        return [(value,) for value, n in both if n], [float(n) for _, n in both if n]
+    parts = [_factorize(column) for column in columns]
+    labels, codes = [values for values, _ in parts], parts[0][1]
+    for values, inverse in parts[1:]:
         codes = codes * len(values) + inverse
     cells = int(np.prod([len(values) for values in labels]))
     if cells <= 4 * len(codes) + 1024:
@@ -82,13 +96,15 @@ def distinct_rows(
     else:
         found, inverse = np.unique(codes, return_inverse=True)
         counts = np.bincount(inverse, weights=weights)
-    parts = np.unravel_index(found, [len(values) for values in labels])
-    named = [values[part].tolist() for values, part in zip(labels, parts, strict=True)]
+    places = np.unravel_index(found, [len(values) for values in labels])
+    named = [values[place].tolist() for values, place in zip(labels, places, strict=True)]
     return list(zip(*named, strict=True)), counts.tolist()
 
 
-def _factorize(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _factorize(column: np.ndarray | Coded) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values and the index of each row's value; small integers and booleans need no sort."""
+    if isinstance(column, Coded):
+        return column.labels, column.codes.astype(np.int64)
     if column.dtype.kind == "b":
         return np.array([False, True]), column.astype(np.int64)
     if column.dtype.kind in "iu" and column.size and column.min() >= 0 and column.max() < 1 << 16:

@@ -16,6 +16,7 @@ import numpy as np
 
 from calipers.difficulty import uniform_mass_limits
 from calipers.engines.block import Block
+from calipers.engines.coded import Coded
 from calipers.engines.counts import CountState
 from calipers.engines.state import Result, State
 
@@ -26,19 +27,40 @@ _DEFAULT_BINS = 50
 
 
 class EaseRangeState(State):
-    """First pass: smallest and largest ease, and the total mass."""
+    """First pass: smallest and largest ease, and the total mass.
 
-    __slots__ = ("columns", "function", "high", "low", "mass", "options")
+    Parameters
+    ----------
+    function : callable
+        Takes the columns and ``sample_weight``; among the columns is the ease.
+    columns : tuple of str
+        Its data arguments, as columns of a block.
+    options : dict
+        Its keyword arguments; ``n_bins`` says where the edges lie.
+    ease : str
+        Which of the columns is the ease.
+    """
+
+    __slots__ = ("columns", "ease", "function", "high", "low", "mass", "options")
 
     def __init__(
-        self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        columns: tuple[str, ...],
+        options: dict[str, Any],
+        ease: str = "ease",
     ) -> None:
-        self.function, self.columns, self.options = function, columns, options
+        self.function, self.columns, self.options, self.ease = function, columns, options, ease
         self.low, self.high, self.mass = np.inf, -np.inf, 0.0
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Ease and weights."""
+        return frozenset({self.ease, "sample_weight"})
 
     def absorb(self, block: Block) -> None:
         """Widen the range."""
-        ease = block["ease"]
+        ease = block[self.ease]
         self.low, self.high = min(self.low, float(ease.min())), max(self.high, float(ease.max()))
         self.mass += block.n if block.weights is None else float(block.weights.sum())
 
@@ -71,14 +93,26 @@ class EaseBucketState(State):
         self.origin, self.intervals, self.limits = origin, intervals, limits
         self.counts = np.zeros((len(intervals), _N_BUCKETS))
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Ease and weights."""
+        return self.origin.needs
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the buckets cut the whole range."""
+        return self.intervals == [(self.origin.low, self.origin.high, 0.0)]
+
     def absorb(self, block: Block) -> None:
         """Count the rows of each interval."""
+        ease, weights = block[self.origin.ease].astype(np.float64), block.weights
         for k, (low, high, _) in enumerate(self.intervals):
-            ease, weights = block["ease"], block.weights
-            inside = (ease >= low) & (ease <= high)
-            bucket = bucket_of(ease[inside], low, high)
-            own = None if weights is None else weights[inside]
-            self.counts[k] += np.bincount(bucket, weights=own, minlength=_N_BUCKETS)
+            own, mass = ease, weights
+            if not self.is_first:
+                inside = (ease >= low) & (ease <= high)
+                own, mass = ease[inside], None if weights is None else weights[inside]
+            bucket = bucket_of(own, low, high)
+            self.counts[k] += np.bincount(bucket, weights=mass, minlength=_N_BUCKETS)
 
     def merge(self, other: Self) -> Self:
         """Add the counts."""
@@ -115,32 +149,45 @@ class EaseBucketState(State):
 class EaseCountState(CountState):
     """Last pass: distinct rows, their ease kept inside edge buckets and replaced by a code elsewhere."""
 
-    __slots__ = ("edges", "limit_values")
+    __slots__ = ("edges", "middles", "origin", "table")
 
     def __init__(self, origin: EaseRangeState, edges: list[tuple[float, float]]) -> None:
         super().__init__(origin.function, origin.columns, origin.options)
-        self.edges = edges
-        self.limit_values = np.array(sorted({value for pair in edges for value in pair}))
+        self.origin, self.edges = origin, edges
+        lows, highs = (np.array(ends) for ends in zip(*edges, strict=True))
+        # A value between two neighbouring edge buckets stands for all values there.
+        above, below = np.append(lows, highs[-1] + 2.0), np.append(lows[0] - 2.0, highs)
+        self.middles = below + (above - below) / 2
+        self.table = _gap_of_buckets(origin.low, origin.high, lows, highs)
 
     def absorb(self, block: Block) -> None:
         """Count distinct rows of the block with its shortened ease."""
-        ease = block["ease"]
-        shortened = Block(
-            {**block.given, "ease": self._shorten(ease)}, classes=block.classes, alpha=block.alpha
-        )
-        super().absorb(shortened)
+        ease = block[self.origin.ease].astype(np.float64)
+        columns = [self._shorten(ease) if name == self.origin.ease else block[name] for name in self.columns]
+        self.count(columns, block.weights)
 
-    def _shorten(self, ease: np.ndarray) -> np.ndarray:
-        kept = np.zeros(len(ease), dtype=bool)
-        for low, high in self.edges:
-            kept |= (ease >= low) & (ease <= high)
-        # Outside, a value between two neighbouring bucket ends stands for all of them.
-        gap = np.searchsorted(self.limit_values, ease, side="right")
-        ends = np.concatenate(
-            [[self.limit_values[0] - 1.0], self.limit_values, [self.limit_values[-1] + 1.0]]
-        )
-        middle = ends[gap] + (ends[gap + 1] - ends[gap]) / 2
-        return np.where(kept, ease, middle)
+    def _shorten(self, ease: np.ndarray) -> Coded:
+        """Codes of gaps, and of the distinct values inside edge buckets."""
+        gap = self.table[bucket_of(ease, self.origin.low, self.origin.high)].astype(np.int64)
+        unsure = np.flatnonzero(gap < 0)
+        near = ease[unsure]
+        lows, highs = (np.array(ends) for ends in zip(*self.edges, strict=True))
+        at = np.searchsorted(highs, near, side="left")
+        kept = (at < len(lows)) & (near >= lows[np.minimum(at, len(lows) - 1)])
+        gap[unsure[~kept]] = at[~kept]
+        values, inverse = np.unique(near[kept], return_inverse=True)
+        gap[unsure[kept]] = len(self.middles) + inverse.reshape(-1)
+        return Coded(np.concatenate([self.middles, values]), gap)
+
+
+def _gap_of_buckets(low: float, high: float, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+    """Per bucket of the whole range: the gap all its values lie in, or -1 when it touches an edge bucket."""
+    first, last = bucket_of(lows, low, high), bucket_of(highs, low, high)
+    gap = np.searchsorted(last, np.arange(_N_BUCKETS), side="left")
+    touched = np.zeros(_N_BUCKETS + 1, dtype=np.int64)
+    np.add.at(touched, first, 1)
+    np.add.at(touched, last + 1, -1)
+    return np.where(np.cumsum(touched)[:-1] > 0, -1, gap).astype(np.int32)
 
 
 def bucket_of(ease: np.ndarray, low: float, high: float) -> np.ndarray:

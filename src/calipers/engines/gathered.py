@@ -34,6 +34,11 @@ class GatherState(State):
         self.function, self.columns, self.options, self.weighted = function, columns, options, weighted
         self.parts: list[dict[str, np.ndarray]] = []
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Its columns."""
+        return frozenset(self.columns) | {"sample_weight"}
+
     def absorb(self, block: Block) -> None:
         """Keep the block's columns."""
         part = {name: block[name] for name in self.columns}

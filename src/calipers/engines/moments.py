@@ -24,13 +24,20 @@ class MomentState(State):
         A block to its contributions by name; a module-level function, so that it travels.
     finisher : callable
         Moments by name to the result.
+    columns : tuple of str
+        Columns of a block that ``rows`` looks at.
     """
 
-    __slots__ = ("finisher", "moments", "rows")
+    __slots__ = ("columns", "finisher", "moments", "rows")
 
-    def __init__(self, rows: Rows, finisher: Finish) -> None:
-        self.rows, self.finisher = rows, finisher
+    def __init__(self, rows: Rows, finisher: Finish, columns: tuple[str, ...]) -> None:
+        self.rows, self.finisher, self.columns = rows, finisher, columns
         self.moments: dict[str, Moments] = {}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Its columns."""
+        return frozenset(self.columns) | {"sample_weight"}
 
     def absorb(self, block: Block) -> None:
         """Add the block's moments."""

@@ -119,14 +119,22 @@ def measure(
         name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen
     }
     runner = engine_of(engine)
-    pieces = source.pieces()
+    pieces: Sequence[Piece] = source.pieces()
     finished: States = {}
     while states:
-        seen = runner.reduce(pieces, states, progress or _silent)
+        seen = runner.reduce(wanted_pieces(pieces, states), states, progress or _silent)
         following = {name: state.advance() for name, state in seen.items()}
         finished |= {name: state for name, state in seen.items() if following[name] is None}
         states = {name: state for name, state in following.items() if state is not None}
+        pieces = [piece.checked() for piece in pieces]
     return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
+
+
+def wanted_pieces(pieces: Sequence[Piece], states: States) -> Sequence[Piece]:
+    """The pieces with the columns that some state of this pass looks at."""
+    needs = [state.needs for state in states.values()]
+    known = [columns for columns in needs if columns is not None]
+    return pieces if len(known) < len(needs) else [piece.only(frozenset().union(*known)) for piece in pieces]
 
 
 def engine_of(engine: str | Engine) -> Engine:

@@ -7,23 +7,31 @@ machine that reads it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from calipers.arrays import as_numpy, is_frame
 from calipers.engines.block import Block
+from calipers.engines.coded import Coded
+from calipers.engines.places import Reader, expand, open_file
+from calipers.engines.rowkeys import Place
+from calipers.engines.scoring import ConformalScores
 from calipers.exceptions import InputError
-from calipers.inputs.files import ColumnChoice, predictions_of_frame
-from calipers.inputs.files.roles import assign_roles
+from calipers.inputs import require_column_order
+from calipers.inputs.files import ColumnChoice, extract_predictions
+from calipers.inputs.files.roles import Roles, assign_roles
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Rows per block: large enough for numpy, small enough for memory with hundreds of columns.
-BLOCK_ROWS = 262_144
-PIECE_ROWS = 4 * BLOCK_ROWS
+# Rows per block: large enough for numpy, small enough to stay near the processor.
+BLOCK_ROWS = 1 << 17
+# Rows per piece where rows are narrow: what two writers make of a row group, or a multiple of it.
+PIECE_ROWS = 1 << 20
+# A piece is read at once; this many values of it fit easily.
+PIECE_VALUES = 1 << 25
 
 
 class Piece(Protocol):
@@ -32,6 +40,16 @@ class Piece(Protocol):
     @property
     def rows(self) -> int:
         """Number of rows."""
+
+    @property
+    def origin(self) -> str:
+        """The file, or the array, they belong to."""
+
+    def only(self, columns: frozenset[str]) -> Piece:
+        """The same rows, of which only these columns of a block will be asked for."""
+
+    def checked(self) -> Piece:
+        """The same rows, which an earlier pass has checked."""
 
     def blocks(self) -> Iterator[Block]:
         """The rows in blocks."""
@@ -53,18 +71,34 @@ class ArrayPiece:
     stop: int
     classes: Any = None
     alpha: Any = 0.1
+    conformal: ConformalScores | None = None
+    origin: str = ""
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return self.stop - self.start
 
+    def only(self, columns: frozenset[str]) -> ArrayPiece:
+        """The piece itself: what is in memory costs nothing to leave out."""
+        return self
+
+    def checked(self) -> ArrayPiece:
+        """The piece itself."""
+        return self
+
     def blocks(self) -> Iterator[Block]:
         """One block after the other."""
         for begin in range(self.start, self.stop, BLOCK_ROWS):
-            end = min(begin + BLOCK_ROWS, self.stop)
-            part = {name: value[begin:end] for name, value in self.given.items() if value is not None}
-            yield Block(part, classes=self.classes, alpha=self.alpha)
+            rows = slice(begin, min(begin + BLOCK_ROWS, self.stop))
+            part = {name: value[rows] for name, value in self.given.items()}
+            yield Block(
+                part,
+                classes=self.classes,
+                alpha=self.alpha,
+                place=Place(self.origin, begin),
+                conformal=self.conformal,
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +108,15 @@ class ArraySource:
     Parameters
     ----------
     given : mapping
-        y_true, probabilities, p_values, sets, intervals, ease, groups, sample_weight.
+        y_true, probabilities, p_values, sets, intervals, X, ease, groups, sample_weight, row_id.
     classes : sequence, optional
         Label of every column.
-    alpha : float
-        Level at which p-values become sets.
+    alpha : float or sequence of floats
+        Level at which p-values become sets, or the levels of sets and intervals.
     piece_rows : int
         Rows per piece.
+    conformal : ConformalScores, optional
+        How probabilities become p-values.
 
     Examples
     --------
@@ -95,22 +131,35 @@ class ArraySource:
     classes: Any = None
     alpha: Any = 0.1
     piece_rows: int = PIECE_ROWS
+    conformal: ConformalScores | None = None
 
     def pieces(self) -> list[ArrayPiece]:
         """Ranges of rows."""
-        arrays = {name: np.asarray(v) for name, v in self.given.items() if v is not None}
+        given = {name: value for name, value in self.given.items() if value is not None}
+        self._refuse_other_order(given)
+        arrays = {n: v if n == "X" and is_frame(v) else as_numpy(v, name=n) for n, v in given.items()}
         n = len(next(iter(arrays.values())))
         classes = self.classes if self.classes is not None else _common_classes(arrays)
         return [
-            ArrayPiece(arrays, start, min(start + self.piece_rows, n), classes, self.alpha)
+            ArrayPiece(
+                arrays, start, min(start + self.piece_rows, n), classes, self.alpha, self.conformal, "array"
+            )
             for start in range(0, n, self.piece_rows)
         ]
+
+    def _refuse_other_order(self, given: Mapping[str, Any]) -> None:
+        """Tables that name their columns after the labels, in another order, are refused."""
+        for role in ("probabilities", "p_values", "sets"):
+            table = given.get(role)
+            if self.classes is None and is_frame(table) and "y_true" in given:
+                labels = as_numpy(given["y_true"], name="y_true").reshape(-1)
+                require_column_order(table, labels, as_numpy(table, name=role).shape[1])
 
 
 def _common_classes(arrays: Mapping[str, np.ndarray]) -> Any:
     """The labels of all rows, so that a block without some class reads its columns the same way."""
     wide = next((arrays[r] for r in ("probabilities", "p_values", "sets") if r in arrays), None)
-    if wide is None or "y_true" not in arrays:
+    if wide is None or "y_true" not in arrays or wide.ndim == 1:
         return None
     labels = np.unique(arrays["y_true"])
     return labels if len(labels) == wide.shape[1] else None
@@ -123,44 +172,81 @@ class FilePiece:
     path: str
     start: int
     rows: int
-    columns: tuple[str, ...]
-    choice: ColumnChoice
+    roles: Roles
     classes: Any = None
     alpha: Any = 0.1
     storage: Mapping[str, Any] = field(default_factory=dict)
+    conformal: ConformalScores | None = None
+    origin: str = ""
+    trusted: bool = False
+
+    def only(self, columns: frozenset[str]) -> FilePiece:
+        """The same rows with the columns of the file that these columns of a block are made of."""
+        return replace(self, roles=narrowed(self.roles, columns, conformal=self.conformal is not None))
+
+    def checked(self) -> FilePiece:
+        """The same rows, which an earlier pass has checked."""
+        return replace(self, trusted=True)
 
     def blocks(self) -> Iterator[Block]:
-        """Read the range block by block; only the columns with a role are touched."""
-        lazy = scan(self.path, self.storage).select(self.columns)
-        for begin in range(self.start, self.start + self.rows, BLOCK_ROWS):
-            length = min(BLOCK_ROWS, self.start + self.rows - begin)
-            frame = lazy.slice(begin, length).collect()
-            found = predictions_of_frame(frame, self.choice, source=self.path).arguments()
-            classes = found.pop("classes", None)
-            found.pop("alpha", None)
-            yield Block(found, classes=self.classes or classes, alpha=self.alpha)
+        """Read the range, only the columns with a role, and hand it on block by block."""
+        frame = open_file(self.path, self.storage).read(self.start, self.rows, list(self.roles.described()))
+        found = extract_predictions(frame, self.roles, source=self.path)
+        given = found.arguments() | {"row_id": found.row_id}
+        classes = given.pop("classes", None)
+        given.pop("alpha", None)
+        for column, name in ((self.roles.y, "y_true"), (self.roles.group, "groups")):
+            given[name] = given.get(name) if (coded := _coded(frame, column)) is None else coded
+        for begin in range(0, frame.height, BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            yield Block(
+                {name: value[rows] for name, value in given.items() if value is not None},
+                classes=self.classes if self.classes is not None else classes,
+                alpha=self.alpha,
+                place=Place(self.origin, self.start + begin),
+                conformal=self.conformal,
+                trusted=self.trusted,
+            )
+
+
+def _coded(frame: pl.DataFrame, name: str | None) -> Coded | None:
+    """A text column without gaps as codes; None for numbers, which need none."""
+    import polars as pl
+
+    if name is None or frame.schema[name] not in (pl.String, pl.Categorical, pl.Enum):
+        return None
+    column = frame[name].cast(pl.String)
+    if column.null_count():
+        return None
+    labels = column.unique().sort()
+    codes = column.replace_strict(labels, np.arange(len(labels)), return_dtype=pl.Int64)
+    return Coded(labels.to_numpy().astype(str), codes.to_numpy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSource:
-    """Parquet, arrow or csv files, given by paths or patterns, streamed in pieces.
+    """Parquet, arrow or csv files, given by paths, folders or patterns, streamed in pieces.
 
     Parameters
     ----------
     paths : str or sequence of str
-        Files or patterns such as ``logs/*.parquet``; addresses polars can open (``s3://...``) as they are.
+        Files, patterns such as ``logs/*.parquet``, folders (also partitioned ones, ``region=north/...``),
+        and addresses that polars or fsspec can open (``s3://...``, ``memory://...``).
     choice : ColumnChoice, optional
         Which column plays which role.
     classes : sequence, optional
         Label of every column, when the column names do not say it.
-    alpha : float
-        Level at which p-values become sets.
+    alpha : float or sequence of floats
+        Level at which p-values become sets, or the levels of sets and intervals.
     features : bool
         Whether columns without another role are read too.
     storage : mapping
-        Options for remote storage, passed to polars.
-    piece_rows : int
-        Rows per piece: the unit of work that is sent out and, after a loss, repeated.
+        Options for remote storage, passed to the reader.
+    piece_rows : int, optional
+        Rows per piece: the unit of work that is sent out and, after a loss, repeated. By default about a
+        million, fewer where rows are wide.
+    conformal : ConformalScores, optional
+        How probabilities become p-values.
 
     Examples
     --------
@@ -181,70 +267,99 @@ class FileSource:
     alpha: Any = 0.1
     features: bool = False
     storage: Mapping[str, Any] = field(default_factory=dict)
-    piece_rows: int = PIECE_ROWS
+    piece_rows: int | None = None
+    conformal: ConformalScores | None = None
 
     def files(self) -> list[str]:
         """The files the patterns stand for, sorted; an error when there are none."""
         wanted = [self.paths] if isinstance(self.paths, str) else [str(path) for path in self.paths]
-        found = [file for pattern in wanted for file in expand(pattern)]
+        found = [file for pattern in wanted for file in expand(pattern, self.storage)]
         if not found:
             raise InputError(f"no file matches {', '.join(wanted)}.")
-        return found
+        return list(dict.fromkeys(found))
 
     def pieces(self) -> list[FilePiece]:
         """Ranges of rows of every file; row counts come from the files' own footers where they have one."""
+        files = self.files()
         pieces = []
-        for path in self.files():
-            lazy = scan(path, self.storage)
-            columns = self._columns(lazy, path)
-            n = count_rows(lazy)
-            shared = (columns, self.choice, self.classes, self.alpha, dict(self.storage))
-            pieces += [
-                FilePiece(path, start, min(self.piece_rows, n - start), *shared)
-                for start in range(0, n, self.piece_rows)
-            ]
+        for path, origin in zip(files, short_names(files), strict=True):
+            reader = open_file(path, self.storage)
+            roles = self.roles(reader, path)
+            n, step = reader.n_rows, self.piece_rows or _rows_per_piece(roles)
+            shared = (roles, self.classes, self.alpha, dict(self.storage), self.conformal, origin)
+            pieces += [FilePiece(path, start, min(step, n - start), *shared) for start in range(0, n, step)]
         if not pieces:
-            raise InputError(f"there are no rows in {', '.join(self.files())}.")
+            raise InputError(f"there are no rows in {', '.join(files[:3])}.")
         return pieces
 
-    def _columns(self, lazy: pl.LazyFrame, path: str) -> tuple[str, ...]:
-        roles = assign_roles(lazy.collect_schema().names(), self.choice, place=path)
-        words = roles.described()
-        return tuple(c for c in words if self.features or words[c] != "feature")
+    def roles(self, reader: Reader, path: str) -> Roles:
+        """The role of every column that is read."""
+        found = assign_roles(reader.columns, self.choice, place=path)
+        return found if self.features else replace(found, features=())
 
 
-def expand(pattern: str) -> list[str]:
-    """The files a pattern stands for, sorted; an address or a plain path stands for itself."""
-    if "://" in pattern or not any(character in pattern for character in "*?["):
-        return [pattern]
-    path = Path(pattern)
-    root = Path(path.anchor) if path.is_absolute() else Path()
-    return sorted(str(found) for found in root.glob(str(path.relative_to(path.anchor))))
+# What a derived column is made of: for each entry the first role that the file has.
+_MADE_OF: dict[str, tuple[tuple[str, ...], ...]] = {
+    "covered": (("sets", "ends", "p_values"),),
+    "size": (("sets", "ends", "p_values"),),
+    "sets_at_level": (("sets", "p_values"),),
+    "prediction": (("sets", "ends", "p_values"),),
+    "intervals": (("ends",),),
+    "ranks": (("probabilities",),),
+    "hardness": (("ends", "probabilities"),),
+    "difficulty": (("ease", "probabilities"),),
+    "top_probability": (("probabilities",),),
+    "top_is_right": (("probabilities",),),
+    "codes": (("probabilities", "p_values", "sets"),),
+    "groups": (("group",),),
+    "sample_weight": (("weight",),),
+    "row_id": (("row",),),
+    "X": (("features",),),
+}
 
 
-def scan(path: str, storage: Mapping[str, Any] | None = None) -> pl.LazyFrame:
-    """A file opened lazily, by its ending."""
-    import polars as pl
+def narrowed(roles: Roles, columns: frozenset[str], *, conformal: bool) -> Roles:
+    """The roles from which the columns can be made; the outcome always stays.
 
-    name = path.lower()
-    try:
-        if name.endswith((".parquet", ".pq")):
-            return pl.scan_parquet(path, storage_options=dict(storage or {}) or None)
-        if name.endswith((".arrow", ".feather", ".ipc")):
-            return pl.scan_ipc(path)
-        if name.endswith((".csv", ".tsv")):
-            return pl.scan_csv(path, separator="\t" if name.endswith(".tsv") else ",")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}.") from None
-    raise InputError(f"{path} must end in .parquet, .arrow, .csv or .tsv to be streamed.")
+    Examples
+    --------
+    >>> from calipers.inputs.files.roles import Roles
+    >>> sets, p = {("a", None): "set_a"}, {("a", None): "p_a"}
+    >>> roles = Roles(y="y_true", per_class={"sets": sets, "probabilities": p}, features=("age",))
+    >>> narrowed(roles, frozenset({"covered"}), conformal=False).described()
+    {'y_true': 'outcome', 'set_a': 'sets of class a'}
+    """
+    there = {
+        role: bool(getattr(roles, role)) for role in ("ends", "group", "ease", "weight", "row", "features")
+    }
+    there |= {role: role in roles.per_class for role in ("sets", "p_values", "probabilities")}
+    if conformal:
+        there["p_values"] = True
+    wanted = {"row"}
+    # Labels need some matrix; they take the one that is read anyway.
+    for column in sorted(columns, key=lambda name: name == "codes"):
+        for choices in _MADE_OF.get(column, ((column,),)):
+            found = [role for role in choices if there.get(role)]
+            if found and not (column == "codes" and wanted & set(found)):
+                wanted.add(found[0])
+    if conformal and "p_values" in wanted:
+        wanted.add("probabilities")
+    nothing: dict[str, Any] = {"ends": {}, "group": None, "ease": None, "weight": None, "features": ()}
+    left_out = {role: empty for role, empty in nothing.items() if role not in wanted}
+    kept = {role: columns for role, columns in roles.per_class.items() if role in wanted}
+    return replace(roles, per_class=kept, **left_out)
 
 
-def count_rows(lazy: pl.LazyFrame) -> int:
-    """Number of rows, without reading them where the format knows it."""
-    import polars as pl
-    from polars.exceptions import ComputeError
+def _rows_per_piece(roles: Roles) -> int:
+    """A power of two, so that row groups, which are powers of two too, are seldom read twice."""
+    fitting = PIECE_VALUES // max(1, len(roles.described()))
+    return int(min(PIECE_ROWS, max(BLOCK_ROWS, 1 << (max(1, fitting).bit_length() - 1))))
 
-    try:
-        return int(lazy.select(pl.len()).collect(engine="streaming").item())
-    except (ComputeError, OSError) as error:
-        raise InputError(f"the file cannot be read: {str(error).splitlines()[0]}") from None
+
+def short_names(files: Sequence[str]) -> list[str]:
+    """Names of the files below the folder they share: the same wherever that folder is mounted."""
+    parts = [file.split("/") for file in files]
+    shared = 0
+    while all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
+        shared += 1
+    return ["/".join(part[shared:]) for part in parts]

@@ -30,6 +30,11 @@ class State(ABC):
 
     __slots__ = ()
 
+    @property
+    def needs(self) -> frozenset[str] | None:
+        """Columns of a block it looks at, so that nothing else is read; None when it may look at any."""
+        return None
+
     @abstractmethod
     def absorb(self, block: Block) -> None:
         """Take in a block of rows."""

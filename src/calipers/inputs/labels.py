@@ -67,13 +67,20 @@ def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) ->
             f"{name} has {int(missing.sum())} missing of {labels.size} labels "
             f"(first at row {int(np.argmax(missing))})."
         )
-    if classes is None and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
+    plain = classes is None or _are_plain(classes, n_classes)
+    if plain and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
         # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed.
         return labels.astype(np.int64)
     known = check_classes(classes, labels, n_classes, name=name)
     if known is None:
         return labels.astype(np.int64)
     return _match(labels, known, name)
+
+
+def _are_plain(classes: Any, n_classes: int) -> bool:
+    """Whether the classes are 0, 1, ..., K - 1 in this order, so that a label is its own column."""
+    given = as_numpy(classes, name="classes")
+    return given.dtype.kind in "iu" and np.array_equal(given, np.arange(n_classes))
 
 
 def _are_indices(labels: np.ndarray, n_classes: int) -> bool:

@@ -10,16 +10,19 @@ from calipers.arrays import Array, count_along, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import check_alphas, exact_level
 
+# p-values are counts divided by n + 1: two different ones are never as close as this.
+_P_VALUE_NOISE = 1e-12
+
 
 def sets_at(p: Array, alpha: Any) -> Array:
-    """``p > alpha`` for one level, or one per label; alpha in the precision of p."""
+    """``p > alpha`` for one level, or one per label; alpha in the precision of p, above its noise."""
     levels, single = check_alphas(alpha)
     if not single and len(levels) != int(p.shape[1]):
         raise InputError(
             f"alpha must be one level or one per label ({p.shape[1]}), got {len(levels)}. "
             "For several levels use efficiency_curve."
         )
-    exact = np.array([float(exact_level(a)) for a in levels])
+    exact = np.array([float(exact_level(a)) for a in levels]) + _P_VALUE_NOISE
     xp = namespace(p)
     return p > xp.astype(on_device_of(exact, p), p.dtype)[None, :]
 

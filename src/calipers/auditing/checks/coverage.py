@@ -11,7 +11,8 @@ from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.inference import wilson
 from calipers.metrics import p_value_uniformity
-from calipers.metrics.marginal import coverage_law, coverage_of_rows
+from calipers.metrics.contributions import sets_at
+from calipers.metrics.marginal import coverage_law, coverage_of_rows, covered_by_sets
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
@@ -24,7 +25,7 @@ ASSUMED_CALIBRATION = 500
 P_VALUE_TOLERANCE = 0.03
 MOST_P_VALUES = 20_000
 _NORMAL = 1.959963984540054
-_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
+ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
 def tolerance_at(alpha: float) -> float:
@@ -140,16 +141,23 @@ def _percent(share: float) -> str:
 def by_alpha(material: Material) -> Picture:
     """Coverage and size over alpha, with the band of a healthy predictor: the slider of the report."""
     if material.p_values is not None and material.sets is None:
-        true_p = material.p_values[np.arange(material.n), material.y]
-        alphas = _GRID
-        shares = np.array([np.mean(true_p > a + 1e-12) for a in alphas])
-        sizes = np.array([np.mean(np.sum(material.p_values > a + 1e-12, axis=1)) for a in alphas])
+        alphas = ALPHA_GRID
+        kept = [np.asarray(sets_at(material.p_values, float(a))) for a in alphas]
+        shares = np.array([np.asarray(covered_by_sets(material.y, sets)).mean() for sets in kept])
+        sizes = np.array([np.mean(np.sum(sets, axis=1)) for sets in kept])
     else:
         alphas = np.array(material.alphas)
         shares = np.array([level.covered.mean() for level in material.levels])
         sizes = np.array([level.size.mean() for level in material.levels])
-    bands = np.array([_band(material, float(a)) for a in alphas])
-    low, high = wilson(np.round(shares * material.n), material.n, confidence=material.confidence)
+    return alpha_picture(material, material.n, alphas, shares, sizes)
+
+
+def alpha_picture(
+    material: Material, n: int, alphas: np.ndarray, shares: np.ndarray, sizes: np.ndarray
+) -> Picture:
+    """The picture of coverage over alpha from the shares of n rows."""
+    bands = np.array([_band(material, n, float(a)) for a in alphas])
+    low, high = wilson(np.round(shares * n), n, confidence=material.confidence)
     order = np.argsort(alphas, kind="stable")
     curve = Curve(
         name="coverage by alpha", x=alphas[order], y=shares[order], low=np.asarray(low)[order],
@@ -165,8 +173,8 @@ def by_alpha(material: Material) -> Picture:
     )  # fmt: skip
 
 
-def _band(material: Material, alpha: float) -> tuple[float, float]:
-    return coverage_law(material.n, alpha, material.n_calibration).share_interval(0.95, "two-sided")
+def _band(material: Material, n: int, alpha: float) -> tuple[float, float]:
+    return coverage_law(n, alpha, material.n_calibration).share_interval(0.95, "two-sided")
 
 
 CHECKS = (

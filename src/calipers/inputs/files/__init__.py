@@ -5,7 +5,19 @@ sentence with the remedy.
 """
 
 from calipers.inputs.files.formats import read_table
-from calipers.inputs.files.predictions import Predictions, predictions_of_frame, read_predictions
+from calipers.inputs.files.predictions import (
+    Predictions,
+    extract_predictions,
+    predictions_of_frame,
+    read_predictions,
+)
 from calipers.inputs.files.roles import ColumnChoice
 
-__all__ = ["ColumnChoice", "Predictions", "predictions_of_frame", "read_predictions", "read_table"]
+__all__ = [
+    "ColumnChoice",
+    "Predictions",
+    "extract_predictions",
+    "predictions_of_frame",
+    "read_predictions",
+    "read_table",
+]

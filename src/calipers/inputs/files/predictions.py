@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ class Predictions:
         What was predicted.
     X : polars frame, array or None
         Features.
-    groups, ease, sample_weight : array or None
+    groups, ease, sample_weight, row_id : array or None
         One value per row.
     classes : list or None
         Label of every column.
@@ -64,6 +65,7 @@ class Predictions:
     groups: np.ndarray | None = None
     ease: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
+    row_id: np.ndarray | None = None
     classes: list[Any] | None = None
     alpha: list[float] | None = None
     n_calibration: int | None = None
@@ -72,7 +74,7 @@ class Predictions:
 
     def arguments(self) -> dict[str, Any]:
         """What was found, by the names of the arguments of an audit."""
-        names = [f.name for f in fields(self) if f.name not in {"source", "roles"}]
+        names = [f.name for f in fields(self) if f.name not in {"source", "roles", "row_id"}]
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
@@ -132,7 +134,24 @@ def predictions_of_frame(
     >>> predictions_of_frame(frame).intervals.tolist()
     [[0.0, 2.0], [1.0, 2.0]]
     """
-    roles = assign_roles(frame.columns, choice or ColumnChoice(), place=source)
+    return extract_predictions(
+        frame, assign_roles(frame.columns, choice or ColumnChoice(), place=source), source=source
+    )
+
+
+def extract_predictions(frame: pl.DataFrame, roles: Roles, *, source: str = "the table") -> Predictions:
+    """The same, when the role of every column is known already.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from calipers.inputs.files import ColumnChoice, extract_predictions
+    >>> from calipers.inputs.files.roles import assign_roles
+    >>> frame = pl.DataFrame({"y_true": ["b"], "p_a": [0.25], "p_b": [0.75]})
+    >>> roles = assign_roles(frame.columns, ColumnChoice(), place="rows")
+    >>> extract_predictions(frame, roles).classes
+    ['a', 'b']
+    """
     y = _column(frame, roles.y, source)
     labels = _class_labels(roles, y, source)
     kept = _features(frame, roles.features)
@@ -144,6 +163,7 @@ def predictions_of_frame(
         intervals=_intervals(frame, roles, source),
         X=kept,
         groups=_optional(frame, roles.group),
+        row_id=None if roles.row is None else _column(frame, roles.row, source),
         ease=_numbers(frame, roles.ease, source),
         sample_weight=_numbers(frame, roles.weight, source),
         classes=None if labels is None or len(labels) < 2 else _typed_labels(labels, y, source),
@@ -181,7 +201,30 @@ def _numeric(frame: pl.DataFrame, names: Sequence[str], source: str) -> np.ndarr
             raise InputTypeError(
                 f"column {name!r} of {source} must hold numbers, got {kind} (first value {first!r})."
             )
-    return np.column_stack([frame[name].cast(float).to_numpy() for name in names])
+    return _side_by_side([frame[name] for name in names])
+
+
+def _side_by_side(columns: Sequence[pl.Series]) -> np.ndarray:
+    """Columns as a matrix whose columns lie one after the other in memory; float32 and booleans stay so."""
+    kinds = {str(column.dtype) for column in columns}
+    bits = kinds == {"Boolean"} and not any(column.null_count() for column in columns)
+    kind: type = np.bool_ if bits else np.float32 if kinds == {"Float32"} else np.float64
+    matrix: np.ndarray = np.empty((len(columns), len(columns[0])), dtype=kind)
+    for j, column in enumerate(columns):
+        values = column.cast(float) if kind is np.float64 else column
+        matrix[j] = _bits(column) if bits else values.to_numpy()
+    return matrix.T
+
+
+def _bits(column: pl.Series) -> np.ndarray:
+    """Booleans without nulls as bytes; arrow's bits are unpacked many at a time."""
+    if find_spec("pyarrow") is None:
+        return column.to_numpy()
+    array: Any = column.rechunk().to_arrow()
+    first, length = array.offset // 8, len(array)
+    packed = np.frombuffer(array.buffers()[1], dtype=np.uint8)[first:]
+    skipped = array.offset % 8
+    return np.unpackbits(packed, count=skipped + length, bitorder="little")[skipped:].view(bool)
 
 
 def _class_labels(roles: Roles, y: np.ndarray, source: str) -> list[str] | None:
@@ -243,6 +286,8 @@ def _per_class(
 
 
 def _as_sets(array: np.ndarray, source: str) -> np.ndarray:
+    if array.dtype == bool:
+        return array
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         place = np.argwhere(wrong)[0]

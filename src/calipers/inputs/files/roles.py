@@ -27,8 +27,8 @@ class ColumnChoice:
         Ends of the intervals.
     features : tuple of str
         Patterns; empty means every column without another role.
-    group, ease, weight : str
-        One column each.
+    group, ease, weight, row : str
+        One column each; ``row`` names the rows and is no feature.
 
     Examples
     --------
@@ -47,6 +47,7 @@ class ColumnChoice:
     group: str = "group"
     ease: str = "ease"
     weight: str = "sample_weight"
+    row: str = "row_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class Roles:
     group: str | None = None
     ease: str | None = None
     weight: str | None = None
+    row: str | None = None
     features: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
@@ -71,9 +73,8 @@ class Roles:
         for role, columns in self.per_class.items():
             words |= {column: f"{role} of class {label}" for (label, _), column in columns.items()}
         words |= {column: side for (side, _), column in self.ends.items()}
-        for column, role in ((self.group, "group"), (self.ease, "ease"), (self.weight, "weight")):
-            if column is not None:
-                words[column] = role
+        single = {"group": self.group, "ease": self.ease, "weight": self.weight, "row": self.row}
+        words |= {column: role for role, column in single.items() if column is not None}
         return words | dict.fromkeys(self.features, "feature")
 
 
@@ -107,7 +108,7 @@ def assign_roles(columns: Sequence[str], choice: ColumnChoice, *, place: str) ->
     taken |= set(ends.values())
     single = {
         role: _single(columns, getattr(choice, role), getattr(defaults, role), place)
-        for role in ("group", "ease", "weight")
+        for role in ("group", "ease", "weight", "row")
     }
     taken |= {column for column in single.values() if column is not None}
     features = _match_features(columns, choice.features, taken, place)

@@ -1,0 +1,195 @@
+"""Where files lie: patterns, folders, partitioned tables and addresses, and how some of their rows are read.
+
+Local files and the clouds polars knows are read by polars. Everything else that fsspec can open
+(``memory://``, ``hdfs://``, ...) is read through it by pyarrow, row group by row group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from calipers.arrays import import_optional
+from calipers.exceptions import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
+_PARQUET = (".parquet", ".pq")
+# Addresses that polars opens by itself.
+_NATIVE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "http", "https", "file", "hf")
+
+
+class Reader(Protocol):
+    """One file, opened: its columns, its number of rows, and any range of them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in the file."""
+
+    def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
+        """A range of rows of some columns."""
+
+
+def expand(pattern: str, storage: Mapping[str, Any] | None = None) -> list[str]:
+    """The files a pattern, a folder or an address stands for, sorted; a plain path stands for itself."""
+    if "://" in pattern:
+        return _expand_address(pattern, dict(storage or {}))
+    path = Path(pattern)
+    if path.is_dir():
+        return _of_folder(str(file) for file in path.rglob("*"))
+    if not _has_wildcard(pattern):
+        return [pattern]
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    found = sorted(root.glob(str(path.relative_to(path.anchor))))
+    return [name for file in found for name in (expand(str(file)) if file.is_dir() else [str(file)])]
+
+
+def _expand_address(address: str, storage: dict[str, Any]) -> list[str]:
+    if not _has_wildcard(address) and address.lower().endswith(_ENDINGS):
+        return [address]
+    fsspec = import_optional("fsspec", purpose="patterns and folders of addresses", install="fsspec")
+    system, path = fsspec.url_to_fs(address, **storage)
+    found = system.glob(path) if _has_wildcard(address) else system.find(path)
+    return _of_folder(system.unstrip_protocol(name) for name in found)
+
+
+def _of_folder(names: Any) -> list[str]:
+    """Files that hold rows; names that begin with _ or . are the table's own notes."""
+    return sorted(n for n in names if n.lower().endswith(_ENDINGS) and n.rsplit("/", 1)[-1][0] not in "_.")
+
+
+def _has_wildcard(pattern: str) -> bool:
+    return any(character in pattern for character in "*?[")
+
+
+def open_file(path: str, storage: Mapping[str, Any] | None = None) -> Reader:
+    """The reader of a file, by its address and ending."""
+    if not path.lower().endswith(_ENDINGS):
+        raise InputError(f"{path} must end in .parquet, .arrow, .csv or .tsv to be streamed.")
+    return _opened(path, _stamp(path), tuple(sorted((storage or {}).items())))
+
+
+@lru_cache(maxsize=64)
+def _opened(path: str, stamp: tuple[int, int] | None, storage: tuple[tuple[str, Any], ...]) -> Reader:
+    """The reader, kept while the file stays as it is: every piece of a file needs its footer."""
+    protocol = path.split("://", 1)[0] if "://" in path else ""
+    kind = PolarsReader if not protocol or protocol in _NATIVE else AddressReader
+    return kind(path, dict(storage))
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """When a local file was written and how long it is."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+class PolarsReader:
+    """A file opened lazily by polars; ``key=value`` folders of its path are columns."""
+
+    def __init__(self, path: str, storage: Mapping[str, Any]) -> None:
+        self.path = path
+        self.lazy = _guarded(path, lambda: _scan(path, storage))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(_guarded(self.path, self.lazy.collect_schema).names())
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in the file, without reading them where the format knows it."""
+        import polars as pl
+
+        count = self.lazy.select(pl.len())
+        return int(_guarded(self.path, lambda: count.collect(engine="streaming")).item())
+
+    def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
+        """A range of rows of some columns."""
+        wanted = self.lazy.slice(start, rows).select(columns)
+        frame: pl.DataFrame = _guarded(self.path, wanted.collect)
+        return frame
+
+
+def _scan(path: str, storage: Mapping[str, Any]) -> pl.LazyFrame:
+    import polars as pl
+
+    name, options = path.lower(), dict(storage) or None
+    if name.endswith(_PARQUET):
+        return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
+    if name.endswith((".csv", ".tsv")):
+        return pl.scan_csv(path, separator="\t" if name.endswith(".tsv") else ",", storage_options=options)
+    return pl.scan_ipc(path, storage_options=options)
+
+
+def _guarded(path: str, work: Any) -> Any:
+    """Whatever the reader objects to becomes one sentence that names the file."""
+    import polars as pl
+
+    try:
+        return work()
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}.") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
+        said = " ".join(str(error).split())[:160].rstrip(".")
+        raise InputError(f"{path} cannot be read ({said}).") from None
+
+
+class AddressReader:
+    """A parquet file that only fsspec can open; row groups are fetched as they are needed."""
+
+    def __init__(self, path: str, storage: Mapping[str, Any]) -> None:
+        if not path.lower().endswith(_PARQUET):
+            raise InputError(f"{path} must be parquet to be streamed from its address.")
+        import_optional("pyarrow", purpose="reading such addresses", install="pyarrow")
+        import_optional("fsspec", purpose="reading such addresses", install="fsspec")
+        self.path, self.storage = path, dict(storage)
+        self.folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+        with self._open() as file:
+            self.groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            self._columns = (*file.schema_arrow.names, *self.folders)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, with those the folders say."""
+        return self._columns
+
+    def _open(self) -> Any:
+        import pyarrow.parquet as parquet
+
+        fsspec = import_optional("fsspec", purpose="reading such addresses", install="fsspec")
+        handle = _guarded(self.path, lambda: fsspec.open(self.path, "rb", **self.storage).open())
+        return parquet.ParquetFile(handle)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in the file, from its footer."""
+        return sum(self.groups)
+
+    def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
+        """A range of rows of some columns: the row groups that hold them, cut."""
+        import polars as pl
+
+        first, skipped = 0, 0
+        touched: list[int] = []
+        for number, size in enumerate(self.groups):
+            if first + size > start and first < start + rows:
+                skipped = skipped if touched else start - first
+                touched.append(number)
+            first += size
+        own = [name for name in columns if name not in self.folders]
+        with self._open() as file:
+            table = file.read_row_groups(touched, columns=own).slice(skipped, rows)
+        frame = pl.DataFrame(table)
+        constants = [pl.lit(self.folders[name]).alias(name) for name in columns if name in self.folders]
+        return frame.with_columns(constants).select(columns)

@@ -1,0 +1,94 @@
+"""Random numbers that belong to a row, not to the order in which rows are read.
+
+A row is known by its id, or by the file it lies in and its position there. A draw is a fixed function of
+that, of a purpose and of a seed: however the rows are split, ordered or repeated after a lost worker, a
+row gets the same draw, and draws for different purposes are independent of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from calipers.exceptions import InputTypeError
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+# 53 bits fill the mantissa of a float in [0, 1).
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a block of rows lies: a name for the file or array, and the position of its first row."""
+
+    origin: str = ""
+    start: int = 0
+
+
+def text_key(text: str) -> np.uint64:
+    """A number for a text, the same on every machine."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+
+
+def mix(keys: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64: neighbouring numbers become unrelated ones, one to one."""
+    with np.errstate(over="ignore"):
+        z = keys + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * _FIRST
+        z = (z ^ (z >> np.uint64(27))) * _SECOND
+        return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def keys_of_place(place: Place, n: int) -> np.ndarray:
+    """A key per row, from the file and the position in it."""
+    positions = np.arange(place.start, place.start + n, dtype=np.uint64)
+    return mix(positions ^ mix(np.atleast_1d(text_key(place.origin))))
+
+
+def keys_of_ids(ids: np.ndarray) -> np.ndarray:
+    """A key per row, from its id: whole numbers or text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines.rowkeys import keys_of_ids
+    >>> bool(keys_of_ids(np.array([7, 8]))[1] == keys_of_ids(np.array([8]))[0])
+    True
+    """
+    if ids.dtype.kind in "iu":
+        return mix(ids.astype(np.int64).view(np.uint64))
+    if ids.dtype.kind in "UO":
+        return _keys_of_text(np.char.encode(ids.astype(str), "utf-8"))
+    if ids.dtype.kind == "S":
+        return _keys_of_text(ids)
+    raise InputTypeError(f"row ids must be whole numbers or text, got {ids.dtype}.")
+
+
+def _keys_of_text(ids: np.ndarray) -> np.ndarray:
+    """Eight bytes at a time; the padding of shorter texts adds nothing, whatever the longest one is."""
+    words = -(-ids.dtype.itemsize // 8)
+    padded = ids.astype(f"S{8 * words}").view(np.uint64).reshape(len(ids), words)
+    keys = np.zeros(len(ids), dtype=np.uint64)
+    for column in range(words):
+        part = padded[:, column]
+        keys = np.where(part != 0, mix(keys ^ mix(part)), keys)
+    return mix(keys)
+
+
+def draws(keys: np.ndarray, purpose: str, seed: int) -> np.ndarray:
+    """A uniform number in [0, 1) per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines.rowkeys import draws, keys_of_ids
+    >>> u = draws(keys_of_ids(np.arange(100_000)), "tau", 0)
+    >>> bool(abs(u.mean() - 0.5) < 0.005 and u.min() >= 0 and u.max() < 1)
+    True
+    """
+    stream = mix(np.atleast_1d(text_key(purpose) ^ np.uint64(seed % 2**64)))
+    return np.asarray((mix(keys ^ stream) >> np.uint64(11)) * _UNIT)
