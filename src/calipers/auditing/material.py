@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from calipers.inputs import (
     unpack_sets,
 )
 from calipers.metrics.contributions import sets_at
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +80,8 @@ class Material:
         The levels, in the order given.
     probabilities, p_values, sets, intervals : array or None
         As predicted, two- or three-dimensional.
-    features, groups, ease, weights : object or None
-        What is known about the rows.
+    features, groups, ease, time, weights : object or None
+        What is known about the rows; time as ordered numbers.
     n_calibration : int or None
         Rows the predictor was conformalised on.
     confidence : float
@@ -100,6 +102,7 @@ class Material:
     group_labels: tuple[str, ...] = ()
     groups: np.ndarray | None = None
     ease: np.ndarray | None = None
+    time: np.ndarray | None = None
     weights: np.ndarray | None = None
     n_calibration: int | None = None
     confidence: float = 0.95
@@ -159,6 +162,17 @@ class Material:
             raise InputError(f"{name} was not given to the audit.")
         return np.asarray(array)
 
+    def kept(self, key: str, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` gives, made once: several checks may read the same search."""
+        if key not in self._shelf:
+            self._shelf[key] = make()
+        found: Kept = self._shelf[key]
+        return found
+
+    @cached_property
+    def _shelf(self) -> dict[str, Any]:
+        return {}
+
     def generator(self, purpose: str) -> np.random.Generator:
         """An independent source of random numbers for one purpose, the same in every run of a seed."""
         return np.random.default_rng([self.seed, *purpose.encode()])
@@ -167,7 +181,7 @@ class Material:
         """The same material for some rows."""
         from dataclasses import replace
 
-        names = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "weights")
+        names = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "time", "weights")
         parts: dict[str, Any] = {
             name: None if (array := getattr(self, name)) is None else array[which] for name in names
         }
@@ -192,6 +206,7 @@ def check_material(
     X: Any = None,
     groups: Any = None,
     ease: Any = None,
+    time: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
     classes: Any = None,
@@ -212,6 +227,7 @@ def check_material(
     )
     outcome = _outcome(y_true, matrices, classes, stated)
     labels, codes = (None, None) if groups is None else check_groups(groups, n)
+    seed = int(generator(random_state).integers(2**31))
     return Material(
         **outcome,
         **matrices,
@@ -219,11 +235,12 @@ def check_material(
         features=_rows_of(None if X is None else check_features(X), n, "X"),
         group_labels=() if labels is None else tuple(str(label) for label in labels),
         groups=codes,
-        ease=_rows_of(None if ease is None else _floats(check_vector(ease, name="ease")), n, "ease"),
+        ease=_rows_of(_check_ease(ease, X, seed), n, "ease"),
+        time=_rows_of(None if time is None else _check_time(time), n, "time"),
         weights=check_weights(sample_weight, n),
         n_calibration=None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
         confidence=check_confidence(confidence),
-        seed=int(generator(random_state).integers(2**31)),
+        seed=seed,
     )
 
 
@@ -253,6 +270,39 @@ def _unpacked(stated: dict[str, Any], y_true: Any, classes: Any) -> tuple[dict[s
         stated["sets"], y_true, classes=classes, n_classes=widths[0] if widths else None
     )
     return stated | {"sets": sets}, classes
+
+
+def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:
+    """The ease given, or measured by changing the features where a model was given in its place."""
+    if not (callable(ease) or hasattr(ease, "predict")):
+        return None if ease is None else _floats(check_vector(ease, name="ease"))
+    if X is None:
+        raise InputError(
+            "ease by a model needs X, the features it predicts from. Add X, or give ease as numbers."
+        )
+    from calipers.difficulty import ease as ease_of_rows
+
+    return ease_of_rows(ease, X, relative=True, unit="spread", random_state=seed)
+
+
+def _check_time(time: Any) -> np.ndarray:
+    """When each row happened, as numbers in the same order."""
+    values = as_numpy(time, name="time").reshape(-1)
+    if values.dtype.kind in "OUS":
+        try:
+            values = values.astype(str).astype("datetime64[us]")
+        except ValueError:
+            raise InputError(
+                f"time must hold numbers, dates or text like 2024-05-31T12:00, got {str(values[0])!r}."
+            ) from None
+    if values.dtype.kind == "M":
+        lost = np.isnat(values)
+        values = values.astype("datetime64[us]").astype(np.int64)
+        if lost.any():
+            raise InputError(
+                f"time has {int(lost.sum())} missing values (first at row {int(lost.argmax())})."
+            )
+    return _floats(check_vector(values, name="time"))
 
 
 def _floats(array: Any) -> np.ndarray:

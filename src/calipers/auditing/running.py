@@ -35,6 +35,7 @@ def audit(
     X: Any = None,
     groups: Any = None,
     ease: Any = None,
+    time: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
     classes: Any = None,
@@ -69,8 +70,11 @@ def audit(
         Features, to find where coverage fails. Any dataframe or matrix.
     groups : array of shape (n,), optional
         A label per row whose coverage matters on its own.
-    ease : array of shape (n,), optional
-        How easy each row is, from `calipers.difficulty.ease`; larger is easier.
+    ease : array of shape (n,), model or its predict_proba, optional
+        How easy each row is, from `calipers.difficulty.ease`; larger is easier. A model, or a function that
+        predicts, is asked about X and copies with noise of a tenth of each feature's spread.
+    time : array of shape (n,), optional
+        When each row happened: numbers or dates. Drift is then looked for along it, not along the file.
     alpha : float or sequence of floats
         Allowed miscoverage.
     n_calibration : int, optional
@@ -118,7 +122,7 @@ def audit(
     """
     material = check_material(
         y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
-        groups=groups, ease=ease, alpha=alpha, n_calibration=n_calibration, classes=classes,
+        groups=groups, ease=ease, time=time, alpha=alpha, n_calibration=n_calibration, classes=classes,
         sample_weight=sample_weight, confidence=confidence, random_state=random_state,
     )  # fmt: skip
     return audit_material(material, mute=mute, name=name, source=source, progress=progress)
@@ -142,7 +146,7 @@ def audit_material(
         readings.extend(run_check(check, material))
     if progress is not None:
         progress("", len(ready), len(ready))
-    findings = [*judge_all(readings), *_not_run(checks, ready, material)]
+    findings = [*_told_once(judge_all(readings)), *_not_run(checks, ready, material)]
     return Audit(
         material=material,
         plan=plan_audit(material, checks),
@@ -183,6 +187,16 @@ def merge_levels(readings: Sequence[Reading], n_levels: int) -> list[Reading]:
             )
         )
     return merged
+
+
+def _told_once(findings: Sequence[Finding]) -> list[Finding]:
+    """CAL202 leaves the place to CAL203 where that is a finding of its own."""
+    if not any(finding.code == "CAL203" and finding.outcome == "fault" for finding in findings):
+        return list(findings)
+    return [
+        replace(finding, sentence=finding.sentence.removesuffix(str(finding.details.get("place", " "))))
+        for finding in findings
+    ]
 
 
 def _as_list(readings: Reading | tuple[Reading, ...]) -> list[Reading]:

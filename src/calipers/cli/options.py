@@ -40,6 +40,9 @@ FeaturesOption = Annotated[
 ]
 GroupOption = Annotated[str | None, typer.Option("--group", help="Column of groups. (default: group)")]
 EaseOption = Annotated[str | None, typer.Option("--ease", help="Column of ease. (default: ease)")]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", help="Column of times, along which losses may drift. (default: none)")
+]
 AlphaOption = Annotated[
     str | None,
     typer.Option("--alpha", help="Allowed miscoverage, one or several: 0.1 or 0.05,0.1. (default: 0.1)"),
@@ -79,6 +82,7 @@ SETTING_OPTIONS: dict[str, Any] = {
     "features": FeaturesOption,
     "group": GroupOption,
     "ease": EaseOption,
+    "time": TimeOption,
     "alpha": AlphaOption,
     "n_calibration": CalibrationOption,
     "max_rows": MaxRowsOption,
@@ -102,6 +106,7 @@ class Settings(BaseModel):
     features: str | list[str] | None = None
     group: str | None = None
     ease: str | None = None
+    time: str | None = None
     alpha: float | list[float] | str | None = None
     n_calibration: int | None = None
     max_rows: int | None = None
@@ -134,7 +139,8 @@ class Settings(BaseModel):
         chosen = {
             "y": self.y, "probabilities": _patterns(self.proba), "p_values": _patterns(self.p_value),
             "sets": _patterns(self.set), "lower": self.lower, "upper": self.upper, "group": self.group,
-            "ease": self.ease, "features": tuple(word.strip() for word in features) if features else None,
+            "ease": self.ease, "time": self.time,
+            "features": tuple(word.strip() for word in features) if features else None,
         }  # fmt: skip
         given: dict[str, Any] = {key: value for key, value in chosen.items() if value is not None}
         return ColumnChoice(**given)

@@ -28,6 +28,7 @@ CHOICES = (
     "features",
     "group",
     "ease",
+    "time",
     "n_calibration",
 )
 

@@ -89,9 +89,10 @@ def _state(
         worst = next(finding for finding in faults if finding.severity == severity)
         return {"issue": "no", "warning": "doubtful"}.get(severity, "mostly"), worst.sentence
     clean = [finding for finding in mine if finding.outcome == "clean"]
-    if clean:
-        return "yes", clean[0].sentence
     open_ones = [finding for finding in mine if finding.outcome == "cannot_tell"]
+    if clean:
+        still = f" Still open: {', '.join(finding.code for finding in open_ones)}." if open_ones else ""
+        return "yes", clean[0].sentence + still
     if open_ones:
         return "cannot tell", open_ones[0].sentence
     missing = dict.fromkeys(entry["add"] for entry in question.get("missing", ()))

@@ -60,7 +60,10 @@ def test_the_place_where_coverage_fails_is_named_in_words() -> None:
     place = next(finding for finding in found.findings if finding.code == "CAL202")
     assert place.severity == "issue"
     assert place.where.startswith("hours >")
-    assert f"The place: {place.where}" in place.sentence
+    assert (
+        f"Where {place.where} the intervals cover"
+        in next(finding for finding in found.findings if finding.code == "CAL203").sentence
+    )
     assert f"coverage where {place.where}" in found.estimates
 
 

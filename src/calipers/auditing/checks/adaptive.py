@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from calipers.auditing import repairs
-from calipers.auditing.checks.everywhere import group_counts, part_reading
+from calipers.auditing.checks.everywhere import Parts, Wording, group_counts, part_reading
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
@@ -17,7 +17,9 @@ from calipers.metrics.adaptivity.ranks import rank_of_label
 from calipers.results import Curve, Estimate
 
 QUESTION = "adaptive"
-PARTS = 10
+# Parts along difficulty, and the rows from which on so many are made. The hardest part must hold enough
+# rows for its interval to leave the tolerance behind: with 1500 rows fifths see more than tenths.
+PARTS = ((10, 3000), (5, 500), (4, 400), (2, 0))
 ROWS_PER_PART = 100
 # Sizes whose rank correlation with difficulty is surely below this do not follow it.
 FOLLOWS = 0.1
@@ -60,21 +62,30 @@ def _ordinal(i: int) -> str:
 def coverage_along_difficulty(material: Material, level: Level) -> Reading:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     ease, given = ease_of(material)
-    wanted = next((p for p in (PARTS, 5, 4, 2) if material.n >= p * ROWS_PER_PART), 2)
+    wanted = next(parts for parts, rows in PARTS if material.n >= rows)
     codes, n_parts = parts_of(ease, wanted)
     hits, rows = group_counts(level.covered, codes, n_parts, material.weights)
-    reading = part_reading(
-        material, level, hits, rows, part_names(n_parts), code="CAL401",
-        title="hard cases are covered less often", kind="difficulty",
-        repair=repairs.by_difficulty(material.task, level.alpha), question=QUESTION,
+    parts = Parts(hits=hits, rows=rows, labels=part_names(n_parts), kind="difficulty", foremost=0)
+    wording = Wording(
+        code="CAL401", title="hard cases are covered less often", question=QUESTION,
+        repair=repairs.by_difficulty(material.task, level.alpha), cap="issue" if given else "warning",
         phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
-        cap="issue" if given else "warning",
     )  # fmt: skip
+    reading = part_reading(material, level, parts, wording)
     if reading.not_applicable:
         return replace(reading, not_applicable="All rows are equally easy; there is nothing to compare.")
     numbers = tuple(_coverage_numbers(material, level, ease))
     clean = f"Hard and easy rows are covered equally often ({_measure(given)})."
-    return replace(reading, estimates=(*reading.estimates, *numbers), clean=clean)
+    empty = _empty_words(level, codes == reading.details["part"])
+    return replace(
+        reading, estimates=(*reading.estimates, *numbers), clean=clean, fault=reading.fault + empty
+    )
+
+
+def _empty_words(level: Level, part: np.ndarray) -> str:
+    """Why sets miss hard rows, where it is because they hold nothing there."""
+    share = float(np.mean(level.size[part] == 0)) if level.prediction.dtype.kind == "b" else 0.0
+    return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
 
 
 def _measure(given: bool) -> str:
@@ -128,13 +139,25 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
         cap="warning",
         fault=f"Some rows are harder than others ({_measure(given)}), but the {material.noun} are not larger "
         f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
-        clean=f"The {material.noun} are larger where rows are harder: the rank correlation is "
-        f"{float(follows):.2f}.",
+        clean=_size_clean(material.noun, follows, float(difficulty.statistic), given, ignored=ignored),
         repair=repairs.by_difficulty(material.task, level.alpha),
         estimates=(follows, *_size_numbers(material, level, ease, hard)),
         pictures=(_size_picture(material, level, ease, hard),),
         details={"alpha": level.alpha, "difficulty_correlation": float(difficulty.statistic)},
     )
+
+
+def _size_clean(noun: str, follows: Estimate, difficulty: float, given: bool, *, ignored: bool) -> str:
+    """What is said when sizes are not accused: they follow, nothing shows that they should, or it is open."""
+    size = f"the rank correlation of size and difficulty is {float(follows):.2f}"
+    if ignored or difficulty <= 0:
+        return (
+            f"These rows do not show that some are harder ({_measure(given)}; the rank correlation with how "
+            f"hard they turned out is {difficulty:.2f}), so nothing says that the {noun} must differ: {size}."
+        )
+    if follows.low is not None and follows.low > 0:
+        return f"The {noun} are larger where rows are harder: {size}."
+    return f"Nothing shows that the {noun} ignore difficulty: {size}."
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray, tag: str) -> Estimate:

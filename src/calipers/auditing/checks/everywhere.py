@@ -7,6 +7,7 @@ level itself is the first question, so luck of the calibration sample and a wron
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -22,6 +23,8 @@ from calipers.results.formatting import format_percent
 QUESTION = "everywhere"
 # A part may miss the promise by this many tolerances of the whole before anybody should act.
 PART_TOLERANCE = 2.5
+# Fewer misses than this in a half teach a classifier nothing, nor a search for rules.
+FEWEST_MISSES = 10
 _SHOWN_GROUPS = 40
 
 
@@ -45,98 +48,151 @@ def flat_p_values(hits: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.asarray(stats.hypergeom.cdf(hits, rows.sum(), hits.sum(), rows))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """Disjoint parts of the rows whose coverage is compared.
+
+    Parameters
+    ----------
+    hits, rows : array (n_parts,)
+        Covered and all rows of every part.
+    labels : tuple of str
+        The parts in words.
+    kind : str
+        What one of them is called: "group", "difficulty".
+    foremost : int or None
+        The part that was named before the data were seen. Its interval stands for itself; those of the
+        others are corrected for their number.
+    """
+
+    hits: np.ndarray
+    rows: np.ndarray
+    labels: tuple[str, ...]
+    kind: str
+    foremost: int | None = None
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Coverage of every part."""
+        return np.asarray(self.hits / self.rows)
+
+    def intervals(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+        """Clopper-Pearson intervals that hold together (Sidak), but for the part named beforehand."""
+        together = np.full(len(self.labels), sidak_confidence(confidence, len(self.labels)))
+        if self.foremost is not None:
+            together[self.foremost] = confidence
+        ends = [
+            clopper_pearson(hits, rows, confidence=float(level))
+            for hits, rows, level in zip(self.hits, self.rows, together, strict=True)
+        ]
+        return np.array([float(low) for low, _ in ends]), np.array([float(high) for _, high in ends])
+
+    def worst(self, high: np.ndarray) -> tuple[int, float | None]:
+        """The part with most evidence against it, and its p-value corrected for the number of parts."""
+        p_values = flat_p_values(self.hits, self.rows)
+        if np.isnan(p_values).all():
+            return int(np.argmin(high)), None
+        at = int(np.nanargmin(p_values))
+        return at, float(min(1.0, p_values[at] * len(self.labels)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What a reading about parts says besides its numbers; ``phrase`` turns a label into the place."""
+
+    code: str
+    title: str
+    repair: str
+    phrase: Callable[[str], str]
+    question: str = QUESTION
+    cap: str = "issue"
+
+
 def groups(material: Material, level: Level) -> Reading:
     """Coverage of every named group: which one is covered less often than the others."""
     hits, rows = group_counts(
         level.covered, material.require("groups"), len(material.group_labels), material.weights
     )
-    return part_reading(
-        material, level, hits, rows, material.group_labels, code="CAL201", title="a group is under-covered",
-        kind="group", repair=repairs.by_group(material.task, level.alpha),
+    parts = Parts(hits=hits, rows=rows, labels=material.group_labels, kind="group")
+    wording = Wording(
+        code="CAL201", title="a group is under-covered", phrase=lambda label: f"In group {label}",
+        repair=repairs.by_group(material.task, level.alpha),
     )  # fmt: skip
+    return part_reading(material, level, parts, wording)
 
 
-def part_reading(
-    material: Material,
-    level: Level,
-    hits: np.ndarray,
-    rows: np.ndarray,
-    labels: tuple[str, ...],
-    *,
-    code: str,
-    title: str,
-    kind: str,
-    repair: str,
-    phrase: Callable[[str], str] | None = None,
-    question: str = QUESTION,
-    cap: str = "issue",
-) -> Reading:
-    """The worst of several disjoint parts of the rows, with all intervals valid together."""
-    if len(labels) < 2:
-        reason = f"There is only one {kind}; a comparison needs two."
-        return Reading(code=code, title=title, question=question, not_applicable=reason)
-    p_values = flat_p_values(hits, rows)
-    shares = hits / rows
-    confidence = sidak_confidence(material.confidence, len(labels))
-    low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
-    at = int(np.nanargmin(p_values)) if not np.isnan(p_values).all() else int(np.argmin(high))
-    # The groups are tested one by one: the smallest p-value is corrected for their number.
-    p = None if np.isnan(p_values[at]) else float(min(1.0, p_values[at] * len(labels)))
-    place = phrase(labels[at]) if phrase else f"In {kind} {labels[at]}"
-    promised, tolerance = level.promised, PART_TOLERANCE * tolerance_at(level.alpha)
-    evidence = Estimate(
-        name=f"coverage of {kind} {labels[at]}{level.tag}", value=float(shares[at]), low=float(low[at]),
-        high=float(high[at]), confidence=material.confidence, n=float(rows[at]), p_value=p,
-        alternative="less",
-        method=f"share of covered rows; intervals hold together for {len(labels)} {kind}s (Sidak, "
-        f"Clopper-Pearson); hypergeometric test against the others, corrected for the number of {kind}s",
-        reason="" if p is not None else "no exact test with weights that are not whole numbers",
-        details={"hits": hits, "rows": rows, "labels": list(labels)},
-    )  # fmt: skip
-    return Reading(
-        code=code,
-        title=title,
-        question=question,
+def part_reading(material: Material, level: Level, parts: Parts, wording: Wording) -> Reading:
+    """The worst of several disjoint parts of the rows."""
+    base = Reading(code=wording.code, title=wording.title, question=wording.question, cap=wording.cap)
+    if len(parts.labels) < 2:
+        return replace(base, not_applicable=f"There is only one {parts.kind}; a comparison needs two.")
+    low, high = parts.intervals(material.confidence)
+    at, p = parts.worst(high)
+    share, rows, promised = float(parts.shares[at]), parts.rows, level.promised
+    tolerance = PART_TOLERANCE * tolerance_at(level.alpha)
+    evidence = _part_evidence(parts, at, p, (low, high), f"{level.tag}", material.confidence)
+    return replace(
+        base,
         evidence=evidence,
         p_value=p,
-        effect=float(promised - shares[at]),
+        effect=promised - share,
         effect_low=float(promised - high[at]),
         effect_high=float(np.max(promised - low)),
         tolerance=tolerance,
-        fault=f"{place} the {material.noun} cover {100 * shares[at]:.1f} % of {rows[at]:.0f} rows; "
-        f"{format_percent(promised)} was promised, and all rows together reach "
-        f"{100 * hits.sum() / rows.sum():.1f} %.",
-        clean=f"No {kind} is covered less often than the others.",
-        where=f"{labels[at] if phrase else f'{kind} {labels[at]}'}{level.tag}",
-        repair=repair,
-        cap=cap,
+        fault=f"{wording.phrase(parts.labels[at])} the {material.noun} cover {100 * share:.1f} % of "
+        f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
+        f"{100 * parts.hits.sum() / rows.sum():.1f} %.",
+        clean=f"No {parts.kind} is covered less often than the others.",
+        where=f"{_place(parts, at)}{level.tag}",
+        repair=wording.repair,
         rows_needed=int(np.ceil(rows.sum() * rows_for(level.alpha, tolerance) / max(1.0, rows.min()))),
         estimates=(evidence,),
-        pictures=(
-            _part_picture(shares, low, high, rows, labels, level, kind, material.confidence, code, question),
-        ),
-        details={"alpha": level.alpha},
+        pictures=(_part_picture(parts, (low, high), level, material.confidence, base),),
+        details={"alpha": level.alpha, "part": at},
     )
 
 
-def _part_picture(
-    shares: np.ndarray, low: np.ndarray, high: np.ndarray, rows: np.ndarray, labels: tuple[str, ...],
-    level: Level, kind: str, confidence: float, code: str, question: str,
-) -> Picture:  # fmt: skip
-    # Parts along difficulty have an order of their own; groups are shown worst first.
-    worst_first = np.argsort(shares, kind="stable") if kind == "group" else np.arange(len(shares))
-    shown = worst_first[:_SHOWN_GROUPS]
-    curve = Curve(
-        name=f"coverage by {kind}{level.tag}", x=np.arange(len(shown), dtype=float), y=shares[shown],
-        low=low[shown], high=high[shown], confidence=confidence, x_label=kind, y_label="coverage",
-        method="Clopper-Pearson, Sidak-corrected", details={"rows": rows[shown]},
+def _place(parts: Parts, at: int) -> str:
+    return f"group {parts.labels[at]}" if parts.kind == "group" else parts.labels[at]
+
+
+def _part_evidence(
+    parts: Parts, at: int, p: float | None, ends: tuple[np.ndarray, np.ndarray], tag: str, confidence: float
+) -> Estimate:
+    kinds = f"{parts.kind}s" if parts.kind == "group" else "parts"
+    return Estimate(
+        name=f"coverage of the {_place(parts, at)}{tag}", value=float(parts.shares[at]),
+        low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence, n=float(parts.rows[at]),
+        p_value=p, alternative="less",
+        method=f"share of covered rows; Clopper-Pearson intervals that hold together for "
+        f"{len(parts.labels)} {kinds} (Sidak)"
+        + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
+        + f"; hypergeometric test against the others, corrected for the number of {kinds}",
+        reason="" if p is not None else "no exact test with weights that are not whole numbers",
+        details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
     )  # fmt: skip
+
+
+def _part_picture(
+    parts: Parts, ends: tuple[np.ndarray, np.ndarray], level: Level, confidence: float, base: Reading
+) -> Picture:
+    # Parts along difficulty have an order of their own; groups are shown worst first.
+    by_share = np.argsort(parts.shares, kind="stable")
+    shown = (by_share if parts.kind == "group" else np.arange(len(by_share)))[:_SHOWN_GROUPS]
+    curve = Curve(
+        name=f"coverage by {parts.kind}{level.tag}", x=np.arange(len(shown), dtype=float),
+        y=parts.shares[shown], low=ends[0][shown], high=ends[1][shown], confidence=confidence,
+        x_label=parts.kind, y_label="coverage", method="Clopper-Pearson, Sidak-corrected",
+        details={"rows": parts.rows[shown]},
+    )  # fmt: skip
+    left_out = len(by_share) - len(shown)
     return Picture(
-        name=f"{code}_coverage_by_{kind}{level.tag}".replace(" ", "_"), question=question,
-        title=f"Coverage by {kind}{level.tag}",
+        name=f"{base.code}_coverage_by_{parts.kind}{level.tag}".replace(" ", "_"), question=base.question,
+        title=f"Coverage by {parts.kind}{level.tag}",
         caption=f"Intervals of all parts hold together at {format_percent(confidence)}; the line is the "
-        "promise.", kind="intervals", curves=(curve,), reference=level.promised,
-        labels=tuple(labels[i] for i in shown),
+        "promise." + (f" The {left_out} groups covered most often are left out." if left_out else ""),
+        kind="intervals", curves=(curve,), reference=level.promised,
+        labels=tuple(parts.labels[i] for i in shown),
     )  # fmt: skip
 
 

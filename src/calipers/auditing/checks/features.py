@@ -15,20 +15,25 @@ from threadpoolctl import threadpool_limits
 
 from calipers.auditing import repairs
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
-from calipers.auditing.checks.everywhere import PART_TOLERANCE, QUESTION, flat_p_values, group_counts
+from calipers.auditing.checks.everywhere import (
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    QUESTION,
+    flat_p_values,
+    group_counts,
+)
+from calipers.auditing.checks.regions import regions_below, worst_rule
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
-from calipers.metrics import ert_table, failing_regions
+from calipers.metrics import ert_table
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 PICKED = 0.2
-# Fewer misses than this in a half teach a classifier nothing.
-FEWEST_MISSES = 10
 MOST_TRAINING_ROWS = 30_000
 MOST_RISK_ROWS = 20_000
 _MOST_CATEGORIES = 255
@@ -189,26 +194,17 @@ def by_features_with_place(material: Material, level: Level) -> Reading:
     """Coverage along the features and, where it fails, the rule in words that describes the worst place."""
     reading = by_features(material, level)
     suspect = reading.p_value is not None and reading.p_value < SUSPECT and (reading.effect or 0.0) > 0
-    if material.features is None or material.weights is not None or not suspect:
+    if not suspect or material.weights is not None:
         return reading
-    rng = material.generator(f"regions{level.tag}")
-    rows = rng.permutation(material.n)[:MOST_RISK_ROWS]
-    regions = failing_regions(
-        material.features.take(rows), level.covered[rows], alpha=level.alpha,
-        confidence=material.confidence, random_state=rng,
-    )  # fmt: skip
-    low = [found for found in regions.values() if found.details["side"] == "under"]
-    if not low:
+    under = regions_below(material, level)
+    if not under:
         return reading
-    worst = low[0]
-    place = (
-        f" The place: {worst.name} ({100 * worst.details['mass']:.0f} % of the rows), where "
-        f"{100 * float(worst):.1f} % are covered, measured on rows the rule was not found on."
-    )
-    named = tuple(replace(found, name=f"coverage where {found.name}{level.tag}") for found in low)
+    rule = worst_rule(under)
+    mass = 100 * float(under[rule].details["mass"])
+    place = f" Worst where {rule} ({mass:.0f} % of the rows)."
     return replace(
-        reading, where=f"{worst.name}{level.tag}", fault=reading.fault + place,
-        estimates=(*reading.estimates, *named),
+        reading, where=f"{rule}{level.tag}", fault=reading.fault + place,
+        details=dict(reading.details) | {"place": place},
     )  # fmt: skip
 
 

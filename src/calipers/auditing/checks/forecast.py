@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -44,10 +46,12 @@ def next_batch(material: Material) -> Reading:
     """The mean loss of the next batch of rows, and whether losses change along the file."""
     name, losses = losses_of(material)
     batch = int(min(BATCH, material.n // ENOUGH_BATCHES))
-    base = Reading(code="CAL601", title="losses drift along the rows", question=QUESTION)
+    timed = material.time is not None
+    title = "losses drift with time" if timed else "losses change along the file"
+    base = Reading(code="CAL601", title=title, question=QUESTION)
     if batch < 1:
         reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {material.n}."
-        return Reading(code=base.code, title=base.title, question=QUESTION, not_applicable=reason)
+        return replace(base, not_applicable=reason)
     order = material.generator("CAL601").permutation(material.n)[: batch * (material.n // batch)]
     means = losses[order].reshape(-1, batch).mean(axis=1)
     low, high = forecast_losses(means, ALPHA).interval()
@@ -58,25 +62,35 @@ def next_batch(material: Material) -> Reading:
         method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)",
     )  # fmt: skip
     drift, curve = _drift(material, name)
-    return Reading(
-        code=base.code,
-        title=base.title,
-        question=QUESTION,
+    return replace(
+        base,
         evidence=drift,
         p_value=drift.p_value,
         effect=abs(float(drift) - 0.5),
         effect_low=_distance(drift),
         tolerance=DRIFT,
-        cap="warning",
-        fault=f"Losses change along the file: a row of the later half scores worse than one of the earlier "
-        f"half with probability {float(drift):.2f}. If the order means time, no forecast holds until this is "
-        "understood.",
+        # The order of a file need not mean anything: only a stated time makes it a warning.
+        cap="warning" if timed else "note",
+        fault=_fault(float(drift), timed=timed),
         clean=f"The next {what} will have {_article(name)} between {_number(name, low)} and "
         f"{_number(name, high)}, with probability {100 * (1 - ALPHA):.0f} %; "
         f"it is {_number(name, float(losses.mean()))} here.",
-        where="later rows" if float(drift) > 0.5 else "earlier rows",
+        where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file"),
         estimates=(forecast, drift),
         pictures=(curve,),
+    )
+
+
+def _fault(chance: float, *, timed: bool) -> str:
+    if timed:
+        return (
+            f"Losses change with time: a later row scores worse than an earlier one with probability "
+            f"{chance:.2f}. No forecast holds until this is understood."
+        )
+    return (
+        "The rows do not come in random order: a row further down the file scores worse than one further up "
+        f"with probability {chance:.2f}. If their order means time, losses drift and no forecast holds (give "
+        "the time to be sure); if the file was sorted, it means nothing."
     )
 
 
@@ -90,19 +104,30 @@ def _article(name: str) -> str:
 
 def _drift(material: Material, name: str) -> tuple[Estimate, Picture]:
     """Later half against earlier half, by ranks; under exchangeability their order is a coin's."""
-    losses = _fine_losses(material)
-    half = material.n // 2
-    test = stats.mannwhitneyu(losses[half:], losses[:half], method="asymptotic")
-    chance = float(test.statistic) / (half * (material.n - half))
+    losses, later = _fine_losses(material), later_rows(material)
+    test = stats.mannwhitneyu(losses[later], losses[~later], method="asymptotic")
+    smaller = int(min(later.sum(), (~later).sum()))
+    chance = float(test.statistic) / (smaller * (material.n - smaller))
     # The error of a concordance probability is at most that of a proportion of the smaller half.
-    error = float(np.sqrt(chance * (1 - chance) / half)) if half else float("nan")
+    error = float(np.sqrt(chance * (1 - chance) / smaller))
+    along = "by the stated time" if material.time is not None else "in the order of the file"
     estimate = Estimate(
         name="chance that a later row scores worse", value=chance, std_error=error,
         low=max(0.0, chance - 1.959964 * error), high=min(1.0, chance + 1.959964 * error), confidence=0.95,
         n=material.n, p_value=float(test.pvalue), alternative="two-sided",
-        method="Mann-Whitney test of the later half of the rows against the earlier half",
+        method=f"Mann-Whitney test of the later half of the rows against the earlier half, {along}",
     )  # fmt: skip
-    return estimate, _picture(losses_of(material)[1], name)
+    return estimate, _picture(material, name)
+
+
+def later_rows(material: Material) -> np.ndarray:
+    """Which rows belong to the later half; rows of one time stay together. Without time: by the file."""
+    if material.time is not None:
+        middle = np.quantile(material.time, 0.5, method="inverted_cdf")
+        for later in (material.time > middle, material.time >= middle):
+            if 0 < later.sum() < material.n:
+                return np.asarray(later)
+    return np.arange(material.n) >= material.n // 2
 
 
 def _distance(drift: Estimate) -> float:
@@ -111,17 +136,22 @@ def _distance(drift: Estimate) -> float:
     return max(low - 0.5, 0.5 - high)
 
 
-def _picture(losses: np.ndarray, name: str) -> Picture:
+def _picture(material: Material, name: str) -> Picture:
+    timed, losses = material.time is not None, losses_of(material)[1]
+    if material.time is not None:
+        losses = losses[np.argsort(material.time, kind="stable")]
+    along = "time" if timed else "the file"
     pieces = [p for p in np.array_split(losses, min(_PIECES, len(losses))) if len(p) > 1]
     mean = np.array([p.mean() for p in pieces])
     half = np.array([1.959964 * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
     curve = Curve(
         name=name, x=(np.arange(len(pieces)) + 0.5) / max(1, len(pieces)), y=mean, low=mean - half,
-        high=mean + half, confidence=0.95, x_label="share of the file, from its first row", y_label=name,
-        method="mean and normal interval per piece of the file",
+        high=mean + half, confidence=0.95, x_label="share of the rows, earliest first" if timed else
+        "share of the file, from its first row", y_label=name,
+        method=f"mean and normal interval per piece along {along}",
     )  # fmt: skip
     return Picture(
-        name="loss_along_the_file", question=QUESTION, title=f"{name.capitalize()} along the file",
+        name="loss_along_the_file", question=QUESTION, title=f"{name.capitalize()} along {along}",
         caption="Without drift the pieces scatter around one level.", kind="points", curves=(curve,),
         reference=float(losses.mean()),
     )  # fmt: skip

@@ -23,11 +23,11 @@ SAVING = 0.1
 
 
 def silent(material: Material, level: Level) -> Reading:
-    """Predictions that say nothing: every label, or an infinite interval."""
+    """Predictions that say nothing: every label, none, or an infinite interval."""
     everything = _says_nothing(material, level)
     hits = int(everything.sum())
     low, high = clopper_pearson(hits, material.n, confidence=material.confidence)
-    kind = "infinite intervals" if material.task == "regression" else "sets that hold every label"
+    kind = "infinite intervals" if material.task == "regression" else "sets that hold every label or none"
     p = float(binomial_p_value(hits, material.n, SILENT, alternative="greater"))
     evidence = Estimate(
         name=f"share of {kind}{level.tag}", value=hits / material.n, low=float(low), high=float(high),
@@ -43,7 +43,8 @@ def silent(material: Material, level: Level) -> Reading:
         effect=hits / material.n - SILENT,
         effect_low=float(low) - SILENT,
         fault=f"{100 * hits / material.n:.1f} % of the predictions say nothing ({kind}). "
-        + _size_words(material, level),
+        + _size_words(material, level)
+        + _empty_advice(material, level),
         clean=_size_words(material, level),
         repair=repairs.reconformalise(material.task, level.alpha),
         cap="warning" if material.task == "regression" else "note",
@@ -55,7 +56,18 @@ def silent(material: Material, level: Level) -> Reading:
 def _says_nothing(material: Material, level: Level) -> np.ndarray:
     if material.task == "regression":
         return np.asarray(np.isinf(level.size))
-    return np.asarray(level.size == len(material.classes))
+    return np.asarray((level.size == len(material.classes)) | (level.size == 0))
+
+
+def _empty_advice(material: Material, level: Level) -> str:
+    """What empty sets mean, where randomised scores do not explain them; nothing when there are few."""
+    few = material.task == "regression" or float(np.mean(level.size == 0)) < SILENT
+    if few or float(level.size.mean()) >= 1.0:
+        return ""
+    return (
+        " Empty sets mean that the model errs less often than alpha allows: a smaller alpha fits it, or a "
+        "score that keeps the top label."
+    )
 
 
 def _size_words(material: Material, level: Level) -> str:
@@ -69,7 +81,9 @@ def _size_words(material: Material, level: Level) -> str:
         return f"{words}; the outcomes have a standard deviation of {spread:.3g}."
     single = 100 * float(np.mean(level.size == 1))
     words = f"The sets hold {mean} of {len(material.classes)} labels on average"
-    return f"{words}; {single:.0f} % hold exactly one."
+    empty = 100 * float(np.mean(level.size == 0))
+    none = f" and {empty:.0f} % none" if empty >= 0.5 else ""
+    return f"{words}; {single:.0f} % hold exactly one{none}."
 
 
 def _sizes(material: Material, level: Level) -> list[Estimate]:

@@ -129,12 +129,27 @@ def end_in_words(probability: float) -> str:
     return f"{probability:.{digits}f}".rstrip("0")
 
 
+def range_in_words(low: float, high: float) -> str:
+    """A range of probabilities, without the end that leaves nothing out.
+
+    Examples
+    --------
+    >>> range_in_words(0.2, 0.5), range_in_words(-float("inf"), 0.5), range_in_words(0.8, 1.0)
+    ('probabilities from 0.2 to 0.5', 'probabilities up to 0.5', 'probabilities above 0.8')
+    """
+    if low <= 0:
+        return "all probabilities" if high >= 1 else f"probabilities up to {end_in_words(high)}"
+    if high >= 1:
+        return f"probabilities above {end_in_words(low)}"
+    return f"probabilities from {end_in_words(low)} to {end_in_words(high)}"
+
+
 def _reading(material: Material, estimate: Estimate, code: str, title: str, says: str) -> Reading:
     details = estimate.details
     span, stated, seen = (
         details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
     )
-    where = "" if span is None else f"probabilities from {end_in_words(span[0])} to {end_in_words(span[1])}"
+    where = "" if span is None else range_in_words(*span)
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from calipers.auditing import repairs
 from calipers.auditing.checks.coverage import interval_of, rows_for, tolerance_at
-from calipers.auditing.checks.everywhere import PART_TOLERANCE, QUESTION
-from calipers.auditing.checks.features import FEWEST_MISSES
+from calipers.auditing.checks.everywhere import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.metrics import failing_regions
@@ -19,16 +18,38 @@ from calipers.results.formatting import format_percent
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
 MOST_SEARCHED_ROWS = 40_000
+NO_WEIGHTS = (
+    "A region is tested by counting rows that count once each; with weights there is no exact test of it. "
+    "Audit without weights, or name the region as a group."
+)
 
 
 def by_regions(material: Material, level: Level) -> Reading:
     """The worst region that a search on one half of the rows finds, measured on the other half."""
-    misses = int((~level.covered).sum())
     base = Reading(code=CODE, title=TITLE, question=QUESTION)
     if material.weights is not None:
-        return replace(base, not_applicable="The search for regions does not take weights.")
+        return replace(base, not_applicable=NO_WEIGHTS)
+    misses = int((~level.covered).sum())
     if misses < 2 * FEWEST_MISSES:
         return replace(base, not_applicable=f"There are {misses} misses, too few to search for regions.")
+    under = regions_below(material, level)
+    clean = "No region of the features is covered less often than the rest."
+    if not under:
+        return replace(base, p_value=1.0, clean=clean)
+    return _reading(material, level, worst_rule(under), under, clean)
+
+
+def regions_below(material: Material, level: Level) -> dict[str, Estimate]:
+    """Rule -> coverage of the regions found to lie below all rows; searched once for every check."""
+    return material.kept(f"regions{level.tag}", lambda: _search(material, level))
+
+
+def worst_rule(under: dict[str, Estimate]) -> str:
+    """The region with most evidence against it."""
+    return min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
+
+
+def _search(material: Material, level: Level) -> dict[str, Estimate]:
     # Regions are judged against what all rows reach: a wrong level is the first question, not this one.
     reference = 1.0 - min(level.promised, float(level.covered.mean()))
     features, covered = material.features, level.covered
@@ -39,12 +60,7 @@ def by_regions(material: Material, level: Level) -> Reading:
         features, covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
         confidence=material.confidence, random_state=material.generator(f"{CODE}{level.tag}"),
     )  # fmt: skip
-    under = {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
-    clean = "No region of the features is covered less often than the rest."
-    if not under:
-        return replace(base, p_value=1.0, clean=clean)
-    rule = min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
-    return _reading(material, level, rule, under, clean)
+    return {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
 
 
 def _reading(material: Material, level: Level, rule: str, under: dict[str, Estimate], clean: str) -> Reading:

@@ -35,7 +35,7 @@ class Predictions:
         What was predicted.
     X : polars frame, array or None
         Features.
-    groups, ease, sample_weight, row_id : array or None
+    groups, ease, time, sample_weight, row_id : array or None
         One value per row.
     classes : list or None
         Label of every column.
@@ -64,6 +64,7 @@ class Predictions:
     X: Any = None
     groups: np.ndarray | None = None
     ease: np.ndarray | None = None
+    time: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     row_id: np.ndarray | None = None
     classes: list[Any] | None = None
@@ -165,6 +166,7 @@ def extract_predictions(frame: pl.DataFrame, roles: Roles, *, source: str = "the
         groups=_optional(frame, roles.group),
         row_id=None if roles.row is None else _column(frame, roles.row, source),
         ease=_numbers(frame, roles.ease, source),
+        time=None if roles.time is None else _column(frame, roles.time, source),
         sample_weight=_numbers(frame, roles.weight, source),
         classes=None if labels is None or len(labels) < 2 else _typed_labels(labels, y, source),
         alpha=_levels(roles),
@@ -338,7 +340,7 @@ def _describe(roles: Roles, kept: pl.DataFrame | None) -> dict[str, str]:
     }
 
 
-_ARRAYS = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "sample_weight")
+_ARRAYS = ("probabilities", "p_values", "sets", "intervals", "groups", "ease", "time", "sample_weight")
 
 
 def _from_arrays(arrays: dict[str, np.ndarray], *, source: str) -> Predictions:

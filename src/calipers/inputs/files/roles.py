@@ -12,6 +12,8 @@ from calipers.exceptions import InputError
 # A level may follow the name: lower@0.05, set_cat@0.05, and lower_0.05 for the ends of an interval.
 _LEVEL = re.compile(r"^(?P<stem>.+?)(?:@|_(?=0?\.\d))(?P<level>0?\.\d+)$")
 
+_SINGLE = ("group", "ease", "weight", "row", "time")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChoice:
@@ -29,6 +31,8 @@ class ColumnChoice:
         Patterns; empty means every column without another role.
     group, ease, weight, row : str
         One column each; ``row`` names the rows and is no feature.
+    time : str
+        Column of times; none unless it is named.
 
     Examples
     --------
@@ -48,6 +52,7 @@ class ColumnChoice:
     ease: str = "ease"
     weight: str = "sample_weight"
     row: str = "row_id"
+    time: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,7 @@ class Roles:
     ease: str | None = None
     weight: str | None = None
     row: str | None = None
+    time: str | None = None
     features: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
@@ -73,8 +79,9 @@ class Roles:
         for role, columns in self.per_class.items():
             words |= {column: f"{role} of class {label}" for (label, _), column in columns.items()}
         words |= {column: side for (side, _), column in self.ends.items()}
-        single = {"group": self.group, "ease": self.ease, "weight": self.weight, "row": self.row}
-        words |= {column: role for role, column in single.items() if column is not None}
+        for role in _SINGLE:
+            if (column := getattr(self, role)) is not None:
+                words[column] = role
         return words | dict.fromkeys(self.features, "feature")
 
 
@@ -107,8 +114,7 @@ def assign_roles(columns: Sequence[str], choice: ColumnChoice, *, place: str) ->
     ends = _match_ends(columns, choice, taken, place)
     taken |= set(ends.values())
     single = {
-        role: _single(columns, getattr(choice, role), getattr(defaults, role), place)
-        for role in ("group", "ease", "weight", "row")
+        role: _single(columns, getattr(choice, role), getattr(defaults, role), place) for role in _SINGLE
     }
     taken |= {column for column in single.values() if column is not None}
     features = _match_features(columns, choice.features, taken, place)
