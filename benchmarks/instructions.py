@@ -1,22 +1,28 @@
 """Instruction counts of the hot kernels: they do not change when the machine is busy.
 
-Each kernel runs twice under ``valgrind --tool=callgrind``, once and three times inside the process;
-half the difference is the count of one call, without interpreter start and imports. Counts are kept in
-``benchmarks/results/instructions.json`` and a rise above 5 % is reported.
+Each kernel runs twice under ``valgrind --tool=callgrind``, once and three times inside the process; half the
+difference is the count of one call, without interpreter start and imports. Counts are kept in
+``benchmarks/history/instructions.json`` and a rise is reported. They belong to one version of Python and
+numpy: with another one, new counts replace the old.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shutil
 import subprocess
 import sys
+from typing import Any
+
+import numpy as np
 
 from benchmarks.environments import ROOT, clean_variables
+from benchmarks.summary import text_table
 
-STORE = ROOT / "benchmarks" / "results" / "instructions.json"
-TOLERANCE = 1.05
+STORE = ROOT / "benchmarks" / "history" / "instructions.json"
+RISE = 0.05
 
 # Name -> code that prepares, code that is counted.
 KERNELS = {
@@ -28,13 +34,35 @@ KERNELS = {
         "from calipers.conformal import aps; P = rng.dirichlet(np.ones(100), 2000)",
         "aps(P)",
     ),
+    "full kNN, 300 + 20 x 10": (
+        (
+            "from calipers.conformal import TransductiveKNNClassifier as T; "
+            "m = T(n_neighbors=5).fit(rng.random((300, 5)), np.arange(300) % 10); Z = rng.random((20, 5))"
+        ),
+        "m.predict_p(Z)",
+    ),
     "calibration error, 20000": (
         "from calipers.metrics import calibration_error; f = rng.random(20000); y = rng.random(20000) < f",
         "calibration_error(y, f, random_state=0)",
     ),
+    "isotonic fit, 20000": (
+        "from calipers.calibration import IsotonicCalibrator as I; f = rng.random(20000); y = f**2 > 0.3 * f",
+        "I().fit(f, y)",
+    ),
     "coverage of intervals, 20000": (
         "from calipers.metrics import coverage; y = rng.random(20000); S = np.tile([0.0, 0.9], (20000, 1))",
         "coverage(y, S, alpha=0.1)",
+    ),
+    "T-CV, 20000": (
+        "from calipers.metrics import t_cv; e = rng.random(20000); z = rng.random(20000) < 0.9",
+        "t_cv(z, e, alpha=0.1)",
+    ),
+    "worst slab, 500 x 4, 50 directions": (
+        (
+            "from calipers.metrics import worst_slab_coverage as w; "
+            "X = rng.random((500, 4)); z = rng.random(500) < 0.9"
+        ),
+        "w(X, z, alpha=0.1, n_directions=50, random_state=0)",
     ),
 }
 
@@ -44,7 +72,8 @@ def count(prepare: str, call: str) -> int | None:
     totals = []
     for repeats in (1, 3):
         start = "import numpy as np; rng = np.random.default_rng(0)"
-        code = f"{start}; {prepare}\nfor _ in range({repeats}): {call}"
+        # One call before: what is loaded on first use is not the kernel.
+        code = f"{start}; {prepare}\n{call}\nfor _ in range({repeats}): {call}"
         command = [
             "valgrind",
             "--tool=callgrind",
@@ -63,21 +92,45 @@ def count(prepare: str, call: str) -> int | None:
     return (totals[1] - totals[0]) // 2
 
 
+def load() -> dict[str, Any]:
+    """The stored counts and what they were made with."""
+    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {"with": "", "counts": {}}
+
+
+def made_with() -> str:
+    """What counts depend on."""
+    return f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}"
+
+
+def compare(found: dict[str, int | None], stored: dict[str, int]) -> tuple[list[list[str]], list[str]]:
+    """The table of counts beside the stored ones, and the kernels that have become slower."""
+    rows, slower = [["kernel", "instructions", "stored", "change"]], []
+    for name, value in found.items():
+        before = stored.get(name)
+        change = "" if value is None or not before else f"{value / before - 1:+.1%}"
+        rows.append([name, "could not run" if value is None else f"{value:,}", f"{before or 0:,}", change])
+        if value is not None and before and value > before * (1 + RISE):
+            slower.append(name)
+    return rows, slower
+
+
 def main() -> int:
     """Count, compare with the stored counts, store; exit 1 when a kernel has become slower."""
     if shutil.which("valgrind") is None:
-        print("instruction counts need valgrind: apt-get install valgrind", file=sys.stderr)
+        print(
+            "instruction counts did not run: valgrind is missing (apt-get install valgrind)", file=sys.stderr
+        )
         return 2
-    stored = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
-    slower = False
-    for name, (prepare, call) in KERNELS.items():
-        found = count(prepare, call)
-        before = stored.get(name)
-        change = "" if not (found and before) else f"{found / before - 1:+.1%}"
-        print(f"{name:45} {found if found is not None else 'could not run':>15}  {change}")
-        slower |= bool(found and before and found > before * TOLERANCE)
-        if found is not None:
-            stored[name] = found if before is None else min(found, before)
+    stored = load()
+    same = stored["with"] == made_with()
+    before = stored["counts"] if same else {}
+    found = {name: count(*kernel) for name, kernel in KERNELS.items()}
+    rows, slower = compare(found, before)
+    print(text_table(rows))
+    if slower:
+        print(f"slower than the stored counts: {', '.join(slower)}", file=sys.stderr)
+        return 1
+    counts = before | {name: value for name, value in found.items() if value is not None}
     STORE.parent.mkdir(parents=True, exist_ok=True)
-    STORE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    return 1 if slower else 0
+    STORE.write_text(json.dumps({"with": made_with(), "counts": counts}, indent=1) + "\n", encoding="utf-8")
+    return 0

@@ -1,14 +1,15 @@
-"""Drive the workers: same inputs, order alternated, several repetitions, answers compared."""
+"""Drive the workers: same inputs, order alternated, several repetitions, answers judged."""
 
 from __future__ import annotations
 
 import json
 import math
+import select
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.environments import ROOT, Environment, clean_variables
-from benchmarks.protocol import Task
+from benchmarks.protocol import Answers, Task
 
-BUDGET_SECONDS = 120.0  # per library and size: slower ones run fewer repetitions
+BUDGET_SECONDS = 40.0  # per library and size: slower ones run fewer repetitions
+PATIENCE_SECONDS = 1500.0  # for one call; a library that needs longer is stopped and said to
+MOST_NUMBERS = 8  # answers of at most this many numbers are kept in the history
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Measurement:
     peak_mb: float = math.nan
     repetitions: int = 0
     agrees: str = ""
+    answers: dict[str, Any] = field(default_factory=dict)
+    exact: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     runs: list[float] = field(default_factory=list)
 
@@ -40,12 +45,20 @@ class Measurement:
         """Plain values for JSON."""
         return asdict(self)
 
+    def record(self, found: dict[str, float]) -> None:
+        """Keep a run; the best one is the one least disturbed by the rest of the machine."""
+        self.runs.append(round(found["cpu"], 6))
+        self.repetitions += 1
+        self.cpu = float(np.fmin(self.cpu, found["cpu"]))
+        self.wall = float(np.fmin(self.wall, found["wall"]))
+        self.peak_mb = float(np.fmax(self.peak_mb, found["peak_mb"]))
+
 
 class Worker:
     """A library waiting in its own process."""
 
-    def __init__(self, python: Path, module: str, task: str, role: str, inputs: Path) -> None:
-        command = [python, ROOT / "benchmarks" / "worker.py", module, task, role, inputs]
+    def __init__(self, python: Path) -> None:
+        command = [python, ROOT / "benchmarks" / "worker.py"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env=clean_variables(), cwd=ROOT,
@@ -58,15 +71,33 @@ class Worker:
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
-            answer = self.process.stdout.readline()
         except BrokenPipeError:
-            answer = ""
-        return json.loads(answer) if answer else {"error": f"the process ended (code {self.process.poll()})"}
+            return {"error": f"the process ended (code {self.process.wait()})"}
+        if not select.select([self.process.stdout], [], [], PATIENCE_SECONDS)[0]:
+            self.close()
+            return {"error": f"stopped after {PATIENCE_SECONDS:.0f} s"}
+        answer = self.process.stdout.readline()
+        return json.loads(answer) if answer else {"error": f"the process ended (code {self.process.wait()})"}
+
+    def take(self, module: str, task: str, role: str, inputs: Path) -> dict[str, Any]:
+        """Load one task in one role."""
+        order = {"module": module, "task": task, "role": role, "inputs": str(inputs)}
+        return self.ask(f"take {json.dumps(order)}")
+
+    def answers(self, path: Path) -> Answers:
+        """What the last run returned."""
+        if "error" in self.ask(f"save {path}"):
+            return {}
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
 
     def close(self) -> None:
         """End the process."""
         self.process.kill()
         self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(BrokenPipeError):  # what was not read any more
+                pipe.close()  # type: ignore[union-attr]
 
 
 @contextmanager
@@ -88,21 +119,27 @@ def measure(
         workers = {}
         for role in roles:
             environment = peers.get(role, Environment(role, Path(sys.executable)))
-            if role in task.peers and environment.python is None:
+            if environment.python is None:
                 results[role].problem = f"did not install: {environment.problem}"
                 continue
-            workers[role] = Worker(
-                environment.python or Path(sys.executable), module, task.name, role, inputs
-            )
-            stack.callback(workers[role].close)
-        _repeat(workers, results, repetitions)
-        _compare(task, workers, results, inputs.parent, stack, module, inputs)
+            worker = Worker(environment.python)
+            stack.callback(worker.close)
+            results[role].problem = worker.take(module, task.name, role, inputs).get("error", "")
+            workers[role] = worker
+        repeat(workers, results, repetitions)
+        found = {
+            role: worker.answers(inputs.parent / f"{i}.npz")
+            for i, (role, worker) in enumerate(workers.items())
+            if role != "limit" and not results[role].problem
+        }
+        judge(task, found, results, truth_of(module, task, inputs))
     return list(results.values())
 
 
-def _repeat(workers: dict[str, Worker], results: dict[str, Measurement], repetitions: int) -> None:
+def repeat(workers: dict[str, Worker], results: dict[str, Measurement], repetitions: int) -> None:
+    """Run every library in turn, in an order that alternates."""
     order = list(workers)
-    for turn in range(repetitions + 1):  # the first turn warms caches and imports and is not counted
+    for turn in range(repetitions + 1):  # the first turn warms caches and imports and is not counted,
         for role in order if turn % 2 else reversed(order):
             result = results[role]
             if result.problem or sum(result.runs) > BUDGET_SECONDS:
@@ -110,54 +147,49 @@ def _repeat(workers: dict[str, Worker], results: dict[str, Measurement], repetit
             answer = workers[role].ask("run")
             if "error" in answer:
                 result.problem = answer["error"]
-            elif turn or answer["wall"] > BUDGET_SECONDS / 4:
-                _record(result, answer)
+            elif turn or answer["wall"] > BUDGET_SECONDS / 4:  # unless it is too long to be warmed by
+                result.record(answer)
 
 
-def _record(result: Measurement, answer: dict[str, float]) -> None:
-    result.runs.append(answer["wall"])
-    result.repetitions += 1
-    # The best run is the one least disturbed by the rest of the machine.
-    if not result.cpu <= answer["cpu"]:
-        result.cpu = answer["cpu"]
-    if not result.wall <= answer["wall"]:
-        result.wall = answer["wall"]
-    if not result.peak_mb >= answer["peak_mb"]:
-        result.peak_mb = answer["peak_mb"]
+def truth_of(module: str, task: Task, inputs: Path) -> Answers | None:
+    """The exact answer, worked out in a process of its own, or None."""
+    if task.exact is None:
+        return None
+    worker = Worker(Path(sys.executable))
+    try:
+        taken = worker.take(module, task.name, "exact", inputs)
+        if "error" in taken or "error" in worker.ask("run"):
+            return None
+        return worker.answers(inputs.parent / "exact.npz")
+    finally:
+        worker.close()
 
 
-def _compare(
-    task: Task, workers: dict[str, Worker], results: dict[str, Measurement], folder: Path, stack: ExitStack,
-    module: str, inputs: Path,
-) -> None:  # fmt: skip
-    truth = None
-    if task.exact is not None:
-        judge = Worker(Path(sys.executable), module, task.name, "exact", inputs)
-        stack.callback(judge.close)
-        if "error" not in judge.ask("run"):
-            truth = _answers(judge, folder / "exact.npz")
-    found = {
-        role: _answers(worker, folder / f"{i}.npz")
-        for i, (role, worker) in enumerate(workers.items())
-        if role != "limit" and not results[role].problem
-    }
+def judge(
+    task: Task, found: dict[str, Answers], results: dict[str, Measurement], truth: Answers | None
+) -> None:
+    """Say of every library whether its answer is right, and keep answers and truth where they are short."""
     for role, answers in found.items():
-        results[role].agrees = verdict(task, found.get("ours", {}), answers, truth, role)
+        result = results[role]
+        result.agrees = verdict(task, found.get("ours", {}), answers, truth, role)
+        result.answers = short(answers)
+        result.exact = short(truth or {})
 
 
-def verdict(task: Task, ours: dict[str, Any], theirs: dict[str, Any], truth: Any, role: str) -> str:
+def verdict(task: Task, ours: Answers, theirs: Answers, truth: Answers | None, role: str) -> str:
     """Right or wrong where the truth is known, else whether the answers agree."""
     same = task.agree or close
+    reference = ours if truth is None else truth
+    if not set(reference) & set(theirs):
+        return "another number"
     if truth is not None:
         return "right" if same(truth, theirs) else "wrong"
     if role == "ours":
         return ""
-    if not set(ours) & set(theirs):
-        return "not comparable"
     return "same" if same(ours, theirs) else "differs"
 
 
-def close(left: dict[str, Any], right: dict[str, Any]) -> bool:
+def close(left: Answers, right: Answers) -> bool:
     """Every answer both give is equal up to rounding."""
     return all(
         np.shape(left[k]) == np.shape(right[k])
@@ -168,8 +200,7 @@ def close(left: dict[str, Any], right: dict[str, Any]) -> bool:
     )
 
 
-def _answers(worker: Worker, path: Path) -> dict[str, Any]:
-    if "error" in worker.ask(f"save {path}"):
-        return {}
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
+def short(answers: Answers) -> dict[str, Any]:
+    """The answers of few numbers, as plain values."""
+    kept = {name: np.asarray(value) for name, value in answers.items() if np.size(value) <= MOST_NUMBERS}
+    return {name: value.tolist() for name, value in kept.items() if value.dtype.kind in "biufU"}

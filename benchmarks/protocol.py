@@ -28,8 +28,8 @@ class Task:
         Three sizes, so that growth can be read off; the last is the one the bar speaks of.
     prepare : callable
         Size to a dictionary of numpy arrays and numbers, seeded.
-    ours : callable
-        Inputs to answers (a dictionary of arrays and numbers).
+    ours : callable or None
+        Inputs to answers (a dictionary of arrays and numbers). None: a trap of a feature we do not have.
     peers : mapping
         Environment name in ``peers.toml`` to a function like ``ours``; it imports the peer inside.
     limit : callable or None
@@ -47,7 +47,7 @@ class Task:
     name: str
     sizes: tuple[int, ...]
     prepare: Callable[[int], Inputs]
-    ours: Callable[[Inputs], Answers]
+    ours: Callable[[Inputs], Answers] | None
     peers: Mapping[str, Callable[[Inputs], Answers]] = field(default_factory=dict)
     limit: Callable[[Inputs], Any] | None = None
     bar: str = ""

@@ -1,29 +1,30 @@
 """``python3 dev.py bench``: every task against every peer, in one run, as ratios.
 
-Options: ``--quick`` (smallest size, our own work and the limit only, under three minutes), ``--only
-WORD`` (tasks whose name holds the word), ``--peers NAME,NAME``, ``--repetitions N``, ``--no-page``,
-``--league`` (who gets which trap right), ``--instructions`` (callgrind counts of the hot kernels),
-``--gpu`` (GPU arrays).
+The run is stored after every measurement. ``--run NAME`` names it, and continues it when it exists: what was
+measured is not measured again (``--again`` does), so a long run can be made in pieces (``--seconds N`` stops
+after that time). ``--only WORD`` takes the tasks whose name holds the word.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import platform
 import sys
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from benchmarks import summary  # noqa: E402
-from benchmarks.environments import Environment, build, pinned, versions  # noqa: E402
+from benchmarks import league, page, picture, store, summary  # noqa: E402
+from benchmarks.environments import Environment, build, pinned, pinned_version  # noqa: E402
 from benchmarks.measure import measure  # noqa: E402
 from benchmarks.protocol import Task  # noqa: E402
+
+QUICK_REPETITIONS = 3
+LOCAL = ROOT / "benchmarks" / "results" / "local"
 
 
 def tasks(word: str) -> list[tuple[str, Task]]:
@@ -35,25 +36,29 @@ def tasks(word: str) -> list[tuple[str, Task]]:
     ]
 
 
-def environments(chosen: list[tuple[str, Task]], only: str) -> dict[str, Environment]:
-    """The environments of the peers the chosen tasks name."""
-    wanted = {peer for _, task in chosen for peer in task.peers}
-    if only:
-        wanted &= set(only.split(","))
-    return {name: build(name) for name in sorted(wanted)}
+def environments(only: str) -> dict[str, Environment]:
+    """The environments of the peers: all of peers.toml, or those named."""
+    wanted = only.split(",") if only else list(pinned())
+    return {name: build(name) for name in wanted}
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line of this file."""
-    top = argparse.ArgumentParser(prog="python3 dev.py bench", description=__doc__)
-    top.add_argument("--quick", action="store_true")
-    top.add_argument("--only", default="", metavar="WORD")
-    top.add_argument("--peers", default="", metavar="NAME,NAME")
-    top.add_argument("--repetitions", type=int, default=3)
-    top.add_argument("--no-page", action="store_true")
-    top.add_argument("--league", action="store_true")
-    top.add_argument("--instructions", action="store_true")
-    top.add_argument("--gpu", action="store_true")
+    top = argparse.ArgumentParser(
+        prog="python3 dev.py bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = top.add_argument
+    add("--quick", action="store_true", help="smallest size, no peers, against the last stored run")
+    add("--run", default="", metavar="NAME", help="name of the run; an existing one is continued")
+    add("--only", default="", metavar="WORD", help="tasks whose name holds the word")
+    add("--peers", default="", metavar="NAME,NAME", help="these peers only")
+    add("--again", action="store_true", help="measure also what the run already holds")
+    add("--seconds", type=float, default=float("inf"), help="stop after the measurement under way then")
+    add("--repetitions", type=int, default=5)
+    add("--league", action="store_true", help="who gets which trap right, and nothing else")
+    add("--instructions", action="store_true", help="callgrind counts of the hot kernels, and nothing else")
+    add("--gpu", action="store_true", help="GPU arrays, and nothing else")
+    add("--page", action="store_true", help="write docs/benchmarks.md from the stored run, measure nothing")
     return top
 
 
@@ -64,92 +69,94 @@ def main(arguments: list[str]) -> int:
         return importlib.import_module("benchmarks.gpu.run").main()
     if options.instructions:
         return importlib.import_module("benchmarks.instructions").main()
-    if options.league:
-        return importlib.import_module("benchmarks.league").main()
-    chosen = tasks(options.only)
     if options.quick:
-        chosen = [(module, task) for module, task in chosen if task.quick]
-    peers = {} if options.quick else environments(chosen, options.peers)
-    measurements = []
-    for module, task in chosen:
-        for size in task.sizes[:1] if options.quick else task.sizes:
-            print(f"bench: {task.name} at {size:,}", file=sys.stderr, flush=True)
-            seen = without_peers(task, peers)
-            measurements += [m.as_dict() for m in measure(module, seen, size, peers, options.repetitions)]
-    finish(measurements, chosen, peers, page=not (options.no_page or options.quick or options.only))
+        return quick(options.only)
+    run = store.load(options.run or (latest_name() if options.page else store.new_name()))
+    if options.page:
+        return finish(run)
+    peers = environments(options.peers)
+    note_versions(run, peers)
+    if options.league:
+        return league.main(run, peers)
+    done = measure_all(run, peers, options)
+    print(summary.text_table(summary.own_cells(run.measurements)))
+    print("\n" + summary.text_table(summary.ratio_cells(run.measurements)))
+    print("\n" + summary.text_table(summary.wrong_cells(run.measurements)))
+    for name, problem in run.content["not_installed"].items():
+        print(f"{name} did not install: {problem}")
+    if not done or options.only or options.peers:
+        run.save()
+        print(f"stored; continue it with --run {run.name}")
+        return 0
+    if not run.content["league"]:
+        league.fill(run, peers)
+    return finish(run)
+
+
+def latest_name() -> str:
+    """The name of the newest stored run."""
+    runs = store.history()
+    if not runs:
+        raise SystemExit("bench: there is no stored run yet; `python3 dev.py bench` makes one.")
+    return runs[-1].name
+
+
+def note_versions(run: store.Run, peers: dict[str, Environment]) -> None:
+    """Write down what is installed, and which peers could not be."""
+    import numpy as np
+
+    from calipers import __version__
+
+    run.content["versions"] |= {"calipers": __version__, "numpy": np.__version__}
+    run.content["versions"] |= {name: pinned_version(e) for name, e in peers.items() if e.python}
+    run.content["not_installed"] |= {name: e.problem for name, e in peers.items() if not e.python}
+
+
+def plan(word: str, peers: dict[str, Environment]) -> Iterator[tuple[str, Task, int]]:
+    """Module, task with the peers of this run, and size, in the order they are measured."""
+    for module, task in tasks(word):
+        seen = replace(task, peers={name: f for name, f in task.peers.items() if name in peers})
+        for size in task.sizes:
+            yield module, seen, size
+
+
+def measure_all(run: store.Run, peers: dict[str, Environment], options: argparse.Namespace) -> bool:
+    """Measure what the run does not hold yet; False when the time was up before the end."""
+    end = time.monotonic() + options.seconds
+    for module, task, size in plan(options.only, peers):
+        libraries = {"ours", *task.peers} | ({"limit"} if task.limit else set())
+        if run.has(task.name, size, libraries) and not options.again:
+            continue
+        if time.monotonic() > end:
+            return False
+        print(f"bench: {task.name} at {size:,}", file=sys.stderr, flush=True)
+        run.replace([m.as_dict() for m in measure(module, task, size, peers, options.repetitions)])
+        run.save()
+    return True
+
+
+def finish(run: store.Run) -> int:
+    """Store the run, draw the history, write the page."""
+    run.save()
+    picture.draw_history(store.history(), picture.PLACE)
+    page.write(run)
+    print(f"wrote {page.PLACE.relative_to(ROOT)} from {run.name}")
     return 0
 
 
-def without_peers(task: Task, peers: dict[str, Environment]) -> Task:
-    """The task with the peers of this run only."""
-    from dataclasses import replace
-
-    return replace(task, peers={name: f for name, f in task.peers.items() if name in peers})
-
-
-def finish(
-    measurements: list[dict[str, Any]],
-    chosen: list[tuple[str, Task]],
-    peers: dict[str, Environment],
-    *,
-    page: bool,
-) -> None:
-    """Print, and store a full run with its machine and versions."""
-    print(summary.text_table(own_cells(measurements)))
-    if any(m["library"] != "ours" for m in measurements):
-        print("\n" + summary.text_table(summary.cells(measurements)))
-    for name, environment in peers.items():
-        if environment.python is None:
-            print(f"{name} did not install: {environment.problem}")
-    if not page:
-        return
-    run = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M"),
-        "machine": {
-            "cores": os.cpu_count(),
-            "system": platform.machine(),
-            "python": platform.python_version(),
-        },
-        "versions": peer_versions(peers),
-        "measurements": measurements,
-    }
-    print(f"\nstored as {summary.store(run).relative_to(ROOT)}")
-    from benchmarks.league import rows
-
-    summary.write_page(run, {task.name: task.bar for _, task in chosen}, rows(peers))
-    summary.plot_history(ROOT / "benchmarks" / "results" / "history.png")
-    print(f"wrote {summary.PAGE.relative_to(ROOT)}")
-
-
-def own_cells(measurements: list[dict[str, Any]]) -> list[list[str]]:
-    """Our own cost, task by task."""
-    head = ["task", "size", "CPU s", "wall s", "extra MiB", "note"]
-    body = [
-        [
-            m["task"],
-            f"{m['size']:,}",
-            f"{m['cpu']:.3g}",
-            f"{m['wall']:.3g}",
-            f"{m['peak_mb']:.0f}",
-            m["problem"][:70],
-        ]
-        for m in measurements
-        if m["library"] == "ours"
-    ]
-    return [head, *body]
-
-
-def peer_versions(peers: dict[str, Environment]) -> dict[str, str]:
-    """The pinned version of every peer that was built, and our own."""
-    from calipers import __version__
-
-    found = {"calipers": __version__}
-    for name, environment in peers.items():
-        if environment.python is not None:
-            installed = versions(environment.python)
-            pins = [r.split("==")[0] for key in pinned()[name].values() for r in key if "==" in r]
-            found |= {pin: installed.get(pin, "?") for pin in pins}
-    return found
+def quick(word: str) -> int:
+    """Our own work at the smallest size beside the bare limit and the last stored run."""
+    run = store.Run("quick")
+    for module, task in tasks(word):
+        if not task.quick:
+            continue
+        alone = replace(task, peers={})
+        print(f"bench: {task.name} at {task.sizes[0]:,}", file=sys.stderr, flush=True)
+        run.replace([m.as_dict() for m in measure(module, alone, task.sizes[0], {}, QUICK_REPETITIONS)])
+    run.save(LOCAL)
+    stored = store.history()
+    print(summary.text_table(summary.change_cells(run, stored[-1] if stored else None)))
+    return 1 if any(m["problem"] or m["agrees"] == "wrong" for m in run.measurements) else 0
 
 
 if __name__ == "__main__":

@@ -1,21 +1,29 @@
-"""From measurements to a table of ratios, growth exponents, a page and a picture of the history."""
+"""From measurements to tables: ratios, growth exponents, who is wrong, what changed."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.environments import ROOT
+from benchmarks.store import Measurements, Run
 
-RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "benchmarks.md"
+Cells = list[list[str]]
 
 
-def ratio_rows(measurements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def number(value: Any) -> float:
+    """A float, NaN for None: JSON has no NaN."""
+    return math.nan if value is None else float(value)
+
+
+def ratio(theirs: Any, ours: Any) -> float:
+    """How many times our cost theirs is; NaN where either is unknown."""
+    theirs, ours = number(theirs), number(ours)
+    return theirs / ours if ours > 0 and math.isfinite(theirs) else math.nan
+
+
+def ratio_rows(measurements: Measurements) -> list[dict[str, Any]]:
     """One row per task, size and other library: how many times our cost it takes."""
     ours = {(m["task"], m["size"]): m for m in measurements if m["library"] == "ours"}
     rows = []
@@ -26,23 +34,20 @@ def ratio_rows(measurements: list[dict[str, Any]]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "task": m["task"], "size": m["size"], "library": m["library"],
-                "cpu_ratio": _ratio(m["cpu"], base["cpu"]), "wall_ratio": _ratio(m["wall"], base["wall"]),
-                "memory_ratio": _ratio(m["peak_mb"], base["peak_mb"]), "ours_cpu": base["cpu"],
-                "ours_peak_mb": base["peak_mb"], "agrees": m["agrees"], "problem": m["problem"],
+                "cpu_ratio": ratio(m["cpu"], base["cpu"]), "wall_ratio": ratio(m["wall"], base["wall"]),
+                "memory_ratio": ratio(m["peak_mb"], base["peak_mb"]), "ours_cpu": number(base["cpu"]),
+                "cpu": number(m["cpu"]), "peak_mb": number(m["peak_mb"]),
+                "ours_peak_mb": number(base["peak_mb"]), "agrees": m["agrees"], "problem": m["problem"],
             }
         )  # fmt: skip
     return rows
 
 
-def _ratio(theirs: float, ours: float) -> float:
-    return theirs / ours if ours and math.isfinite(theirs) else math.nan
-
-
-def exponents(measurements: list[dict[str, Any]], field: str) -> dict[tuple[str, str], float]:
+def exponents(measurements: Measurements, field: str) -> dict[tuple[str, str], float]:
     """Slope of log cost against log size per task and library; 1 is linear."""
     found = {}
     for key in {(m["task"], m["library"]) for m in measurements}:
-        points = [(m["size"], m[field]) for m in measurements if (m["task"], m["library"]) == key]
+        points = [(m["size"], number(m[field])) for m in measurements if (m["task"], m["library"]) == key]
         points = [(n, cost) for n, cost in points if math.isfinite(cost) and cost > 0]
         if len(points) >= 2:
             n, cost = np.log(np.array(points, dtype=float)).T
@@ -50,114 +55,138 @@ def exponents(measurements: list[dict[str, Any]], field: str) -> dict[tuple[str,
     return found
 
 
-def text_table(rows: list[list[str]]) -> str:
+def text_table(rows: Cells) -> str:
     """Columns padded to their widest cell."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
 
 
-def cells(measurements: list[dict[str, Any]]) -> list[list[str]]:
-    """The table of ratios as text, heading first."""
-    head = ["task", "size", "against", "times our CPU", "times our memory", "our CPU s", "answers", "note"]
+def markdown_table(rows: Cells) -> str:
+    """A pipe table."""
+    lines = ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def times(value: float) -> str:
+    """A ratio for reading."""
+    return "" if math.isnan(value) else f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
+
+
+def seconds(value: Any) -> str:
+    """CPU seconds for reading."""
+    value = number(value)
+    if math.isnan(value):
+        return ""
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def mebibytes(value: Any) -> str:
+    """Memory for reading."""
+    value = number(value)
+    return "" if math.isnan(value) else f"{value:.0f} MiB" if value >= 1 else "< 1 MiB"
+
+
+def own_cells(measurements: Measurements) -> Cells:
+    """Our own cost, task by task."""
+    head = ["task", "size", "CPU", "wall", "extra memory", "answer", "note"]
     body = [
         [
-            row["task"], f"{row['size']:,}", row["library"], _times(row["cpu_ratio"]),
-            _times(row["memory_ratio"]), f"{row['ours_cpu']:.3g}", row["agrees"], row["problem"][:80],
+            m["task"], f"{m['size']:,}", seconds(m["cpu"]), seconds(m["wall"]), mebibytes(m["peak_mb"]),
+            m["agrees"], m["problem"][:70],
+        ]
+        for m in measurements if m["library"] == "ours"
+    ]  # fmt: skip
+    return [head, *body]
+
+
+def ratio_cells(measurements: Measurements) -> Cells:
+    """The table of ratios, heading first."""
+    head = [
+        "task",
+        "size",
+        "ours",
+        "against",
+        "times our CPU",
+        "times our wall",
+        "times our memory",
+        "answer",
+    ]
+    body = [
+        [
+            row["task"], f"{row['size']:,}", seconds(row["ours_cpu"]), row["library"],
+            times(row["cpu_ratio"]), times(row["wall_ratio"]), memory_ratio(row),
+            row["agrees"] or row["problem"][:60],
         ]
         for row in ratio_rows(measurements)
     ]  # fmt: skip
     return [head, *body]
 
 
-def _times(ratio: float) -> str:
-    return "" if math.isnan(ratio) else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
+def memory_ratio(row: dict[str, Any]) -> str:
+    """The ratio of two amounts of memory, where both are more than the noise of a process."""
+    if math.isnan(row["memory_ratio"]) or min(row["peak_mb"], row["ours_peak_mb"]) < 1:
+        return ""
+    return times(row["memory_ratio"])
 
 
-def growth_cells(measurements: list[dict[str, Any]]) -> list[list[str]]:
-    """Fitted exponents of CPU time and memory against the size."""
+def growth_cells(measurements: Measurements) -> Cells:
+    """Fitted exponents, ours beside the others."""
     time, memory = exponents(measurements, "cpu"), exponents(measurements, "peak_mb")
-    head = ["task", "library", "time grows as", "memory grows as"]
+    head = ["task", "sizes", "library", "exponent of time", "exponent of memory"]
+    body = []
+    for task, library in dict.fromkeys((m["task"], m["library"]) for m in measurements):
+        if (task, library) not in time:
+            continue
+        sizes = sorted({m["size"] for m in measurements if m["task"] == task})
+        grown = f"{memory[task, library]:.2f}" if (task, library) in memory else ""
+        body.append([task, " ".join(f"{n:,}" for n in sizes), library, f"{time[task, library]:.2f}", grown])
+    return [head, *body]
+
+
+def shown(answers: dict[str, Any]) -> str:
+    """Answers in a table cell."""
+    return ", ".join(f"{name} {plain(value)}" for name, value in answers.items())
+
+
+def plain(value: Any) -> str:
+    """A number, or a short list of them, for reading."""
+    if isinstance(value, list):
+        return "(" + " ".join(plain(v) for v in value) + ")"
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return str(value)
+    return f"{value:.6g}"
+
+
+def wrong_cells(measurements: Measurements) -> Cells:
+    """Every answer that is not the exact one, or differs from ours where none is exact."""
+    head = ["task", "size", "library", "verdict", "its answer", "exact"]
     body = [
-        [
-            task,
-            library,
-            f"n^{slope:.2f}",
-            f"n^{memory[task, library]:.2f}" if (task, library) in memory else "",
-        ]
-        for (task, library), slope in sorted(time.items())
+        [m["task"], f"{m['size']:,}", m["library"], m["agrees"], shown(m["answers"]), shown(m["exact"])]
+        for m in measurements
+        if m["agrees"] in {"wrong", "differs"}
     ]
     return [head, *body]
 
 
-def store(run: dict[str, Any]) -> Path:
-    """Keep a run in the history."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{run['date'].replace(':', '').replace('-', '')}.json"
-    path.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-    return path
+def change_cells(run: Run, before: Run | None) -> Cells:
+    """A quick run beside the stored one: our time in units of the limit, which machines share."""
+    head = ["task", "size", "CPU", "times the limit", "stored", "answer", "note"]
+    body = []
+    for m in run.measurements:
+        if m["library"] != "ours":
+            continue
+        now, then = (of_limit(r, m["task"], m["size"]) if r else math.nan for r in (run, before))
+        body.append(
+            [
+                m["task"], f"{m['size']:,}", seconds(m["cpu"]), times(now), times(then), m["agrees"],
+                m["problem"][:70],
+            ]
+        )  # fmt: skip
+    return [head, *body]
 
 
-def history() -> list[dict[str, Any]]:
-    """Every stored run, oldest first."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-
-
-def markdown_table(rows: list[list[str]]) -> str:
-    """A pipe table."""
-    lines = ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
-
-
-def write_page(run: dict[str, Any], bars: dict[str, str], league: list[list[str]]) -> None:
-    """The results page of the documentation, generated from one run."""
-    machine = ", ".join(f"{key} {value}" for key, value in run["machine"].items())
-    libraries = ", ".join(f"{name} {version}" for name, version in sorted(run["versions"].items()))
-    opening = (
-        "# Benchmarks\n\nGenerated by `python3 dev.py bench`; do not edit. "
-        f"Run of {run['date']} on {machine}. {libraries}.\n"
-    )
-    reading = (
-        "A ratio above 1 means that the other library needs that many times our CPU seconds (best of the "
-        "repetitions, same inputs, same run, order alternated). `limit` is the bare work nobody can avoid.\n"
-    )
-    parts = [
-        opening,
-        reading,
-        markdown_table(cells(run["measurements"])),
-        "\n## Promises\n",
-        markdown_table([["task", "promise"], *([name, bar] for name, bar in bars.items() if bar)]),
-        "\n## Growth\n",
-        markdown_table(growth_cells(run["measurements"])),
-    ]
-    if len(league) > 1:
-        parts += ["\n## Who gets it right\n", markdown_table(league)]
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text("\n".join(parts) + "\n", encoding="utf-8")
-
-
-def plot_history(path: Path) -> None:
-    """Our CPU seconds over the stored runs, one line per task at its largest size."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    series: dict[str, list[tuple[str, float]]] = {}
-    for run in history():
-        largest: dict[str, dict[str, Any]] = {}
-        for m in run["measurements"]:
-            if m["library"] == "ours" and m["size"] >= largest.get(m["task"], m)["size"]:
-                largest[m["task"]] = m
-        for name, m in largest.items():
-            series.setdefault(f"{name} ({m['size']:,})", []).append((run["date"], m["cpu"]))
-    figure, axes = plt.subplots(figsize=(9, 0.3 * len(series) + 4))
-    for name, points in sorted(series.items()):
-        axes.plot([d for d, _ in points], [c for _, c in points], marker="o", label=name)
-    axes.set_yscale("log")
-    axes.set_ylabel("CPU seconds")
-    axes.set_title("Calipers over the stored runs, one machine's seconds each")
-    axes.tick_params(axis="x", rotation=30)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=120, bbox_inches="tight")
-    plt.close(figure)
+def of_limit(run: Run, task: str, size: int | None = None) -> float:
+    """Our CPU seconds over those of the bare limit."""
+    ours, limit = run.of(task, "ours", size), run.of(task, "limit", size)
+    return ratio(ours["cpu"], limit["cpu"]) if ours and limit else math.nan

@@ -1,8 +1,8 @@
-"""One library on one task, in a process of its own.
+"""One library in a process of its own, doing one task after another.
 
-Started by `measure` in the environment of the library: it loads the inputs once, then obeys lines on
-standard input: ``run`` times one call, ``save PATH`` writes the last answers, ``quit`` ends. It answers
-each with one line of JSON. Only numpy is needed beyond the library itself.
+Started by `measure` in the environment of the library. It obeys lines on standard input and answers each
+with one line of JSON: ``take JSON`` loads the inputs of a task and a role, ``run`` times one call, ``save
+PATH`` writes the last answers, ``quit`` ends. Only numpy is needed beyond the library itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# Calls shorter than this are repeated inside one timing: clocks and interpreters have their own noise.
+SHORTEST_SECONDS = 0.02
+MOST_CALLS = 200
 
 
 def load_inputs(path: str) -> dict[str, Any]:
@@ -43,19 +47,28 @@ def reset_peak() -> None:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of the children it has waited for."""
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    """CPU time of this process (all threads) and of the children it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def timed(function: Any, inputs: dict[str, Any]) -> tuple[dict[str, float], Any]:
-    """CPU seconds, wall seconds and extra peak memory of one call."""
-    reset_peak()
-    before = memory_mb("VmRSS")
-    wall, cpu = time.perf_counter(), cpu_seconds()
-    answers = function(inputs)
-    cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
-    return {"cpu": cpu, "wall": wall, "peak_mb": max(0.0, memory_mb("VmHWM") - before)}, answers
+class Timer:
+    """Times calls of one function; short calls are repeated once their length is known."""
+
+    def __init__(self, function: Any, inputs: dict[str, Any]) -> None:
+        self.function, self.inputs, self.calls = function, inputs, 1
+
+    def run(self) -> tuple[dict[str, float], Any]:
+        """CPU seconds, wall seconds and extra peak memory of one call, and its answers."""
+        reset_peak()
+        before = memory_mb("VmRSS")
+        wall, cpu = time.perf_counter(), cpu_seconds()
+        for _ in range(self.calls):
+            answers = self.function(self.inputs)
+        cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+        found = {"cpu": cpu / self.calls, "wall": wall / self.calls}
+        self.calls = int(np.clip(SHORTEST_SECONDS / max(found["wall"], 1e-9), 1, MOST_CALLS))
+        return found | {"peak_mb": max(0.0, memory_mb("VmHWM") - before)}, answers
 
 
 def find(module: str, task: str, role: str) -> Any:
@@ -65,33 +78,50 @@ def find(module: str, task: str, role: str) -> Any:
 
 
 def save(answers: Any, path: str) -> None:
-    """Write answers that are arrays or numbers; others are left out by name."""
+    """Write answers that are arrays or numbers."""
     plain = answers if isinstance(answers, dict) else {}
     np.savez(path, **{name: np.asarray(value) for name, value in plain.items()})
 
 
-def main(module: str, task: str, role: str, inputs_path: str) -> None:
+class Session:
+    """What the process holds between two lines: a timer and the last answers."""
+
+    def __init__(self) -> None:
+        self.timer: Timer | None = None
+        self.answers: Any = None
+
+    def obey(self, word: str, rest: str) -> dict[str, Any]:
+        """Do what one line says."""
+        if word == "take":
+            order = json.loads(rest)
+            self.timer = self.answers = None
+            function = find(order["module"], order["task"], order["role"])
+            self.timer = Timer(function, load_inputs(order["inputs"]))
+            return {"taken": order["task"]}
+        if word == "save":
+            save(self.answers, rest)
+            return {"saved": rest}
+        if self.timer is None:
+            raise RuntimeError("no task was taken")
+        reply, self.answers = self.timer.run()
+        return reply
+
+
+def main() -> None:
     """Answer lines until ``quit``; an exception is an answer too."""
-    answers: Any = None
+    session = Session()
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)  # what a library prints must not look like an answer
-        inputs = load_inputs(inputs_path)
-        function = None
         for line in sys.stdin:
             word, _, rest = line.strip().partition(" ")
             if word == "quit":
                 return
             try:
-                function = function or find(module, task, role)
-                if word == "save":
-                    save(answers, rest)
-                    reply: dict[str, Any] = {"saved": rest}
-                else:
-                    reply, answers = timed(function, inputs)
+                reply = session.obey(word, rest)
             except Exception as error:  # noqa: BLE001 - a peer that fails is a result
                 reply = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(reply), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main()

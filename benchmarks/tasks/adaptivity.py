@@ -7,7 +7,6 @@ torch; that is what the peer function does.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -48,6 +47,26 @@ def by_hand(inputs: Inputs) -> Answers:
     rank, size = ([inputs[key][b].mean() for b in bins] for key in ("ranks", "size"))
     correlation = float(np.corrcoef(rank, size)[0, 1])
     return {"t_cv": max(abs(s - (1 - ALPHA)) for s in shares), "t_ss": correlation * abs(correlation)}
+
+
+def band(inputs: Inputs) -> Answers:
+    """Median and 95 % point of T-CV for a predictor without fault."""
+    from calipers.inference import CoverageLaw, ViolationLaw
+
+    law = ViolationLaw([CoverageLaw(int(inputs["rows"]) // 50, ALPHA)] * 50, 1 - ALPHA)
+    return {"median": law.quantile(0.5), "high": law.quantile(0.95)}
+
+
+def band_by_enumeration(inputs: Inputs) -> Answers:
+    """P(T <= x) at every possible value of one bin, from the masses of the binomial law."""
+    from scipy.stats import binom
+
+    n = int(inputs["rows"]) // 50
+    counts = np.arange(n + 1)
+    mass, gap = binom.pmf(counts, n, 1 - ALPHA), np.round(np.abs(counts / n - (1 - ALPHA)), 12)
+    values = np.unique(gap)
+    below = np.array([mass[gap <= v].sum() for v in values]) ** 50
+    return {name: values[np.argmax(below >= level)] for name, level in (("median", 0.5), ("high", 0.95))}
 
 
 def prepare_outputs(n: int) -> Inputs:
@@ -98,26 +117,12 @@ def chain(inputs: Inputs) -> Answers:
     return answers
 
 
-def _torchcp() -> tuple[Any, Any]:
-    """TorchCP's predictors and scores, with empty modules for what it imports and the scores do not use."""
-    import importlib
-    import sys
-    from unittest.mock import MagicMock
-
-    for _ in range(40):
-        try:
-            predictors = importlib.import_module("torchcp.classification.predictor")
-            return predictors, importlib.import_module("torchcp.classification.score")
-        except ModuleNotFoundError as error:
-            # torchsort does not build everywhere; graphs and language models are not needed here.
-            sys.modules[str(error.name)] = MagicMock()
-    raise ImportError("torchcp cannot be imported")
-
-
 def torchcp_chain(inputs: Inputs) -> Answers:
     import torch
 
-    predictors, scores = _torchcp()
+    from benchmarks.torchcp_parts import torchcp_rooms
+
+    predictors, scores, _ = torchcp_rooms()
     P, y = torch.from_numpy(inputs["clean"]), torch.from_numpy(inputs["labels"])
     logits, half = torch.log(P), len(y) // 2
     ease = torch.stack(
@@ -162,6 +167,14 @@ TASKS = [
         limit=one_sort,
         exact=by_hand,
         bar="one sort per metric; interval, exact null law and 99 permutations included",
+    ),
+    Task(
+        name="null band of T-CV",
+        sizes=(2_000, 20_000, 200_000),
+        prepare=lambda n: {"rows": n},
+        ours=band,
+        exact=band_by_enumeration,
+        bar="20 000 rows, 50 bins, alpha 0.1: median 0.0375 +- 0.001, 95 % point 0.050 +- 0.002",
     ),
     Task(
         name="adaptivity chain",

@@ -45,13 +45,23 @@ def ours(inputs: Inputs) -> Answers:
     }
 
 
+def by_counting(inputs: Inputs) -> Answers:
+    """Covered rows: those whose own label has a p-value above 0.1, counted in whole numbers of 1/5001."""
+    own = inputs["p_values"][np.arange(len(inputs["y"])), inputs["y"]]
+    return {
+        "coverage": float((np.rint(own * (N_CALIBRATION + 1)) * 10 > N_CALIBRATION + 1).mean()),
+        "questions": 6,
+    }
+
+
 TASKS = (
     Task(
         name="audit",
-        sizes=(1_000, 10_000, 100_000),
+        sizes=(10_000, 100_000, 1_000_000),
         prepare=prepare,
         ours=ours,
-        bar="100 000 rows x 20 features x 10 classes, all six questions, under 30 s on two cores",
+        exact=by_counting,
+        bar="100 000 x 20 features x 10 classes, six questions, under 30 s; 1e6 rows under 3 min and 4 GB",
         quick=True,
     ),
 )
