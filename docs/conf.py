@@ -23,9 +23,11 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "api_pages",
+    "pictures",
+    "dead_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_ext", "gallery", "_build/README.md"]
+exclude_patterns = ["_build", "_ext"]
 root_doc = "index"
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
@@ -44,6 +46,8 @@ html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
-nitpicky = False
+nitpicky = True
+# numpydoc links fitted attributes by their bare name, which is not a target when nothing else bears it.
+nitpick_ignore = [("py:obj", "losses_")]
 # Several classes have an attribute guarantee_; numpydoc links the bare name.
 suppress_warnings = ["ref.python"]

@@ -1,33 +1,31 @@
-"""Every page of the site: its code runs in order, its commands too, and its links and pictures are there."""
+"""Every page of the site: its code runs in order and prints what it says, and its links lead somewhere."""
 
 from __future__ import annotations
 
 import re
-import shlex
-import warnings
 from pathlib import Path
 
 import pytest
 
-from calipers.cli import main
+from tests.docs.pages import DOCS, ROOT, Block, blocks, run_blocks
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+WRITTEN = {
+    path.with_suffix(".md") for folder in ("gallery", "notebooks") for path in (DOCS / folder).glob("*.py")
+}
 PAGES = sorted(
     str(path.relative_to(DOCS))
     for path in DOCS.rglob("*.md")
-    if not {"_build", "generated", "gallery"} & set(path.relative_to(DOCS).parts)
+    if not {"_build", "generated"} & set(path.relative_to(DOCS).parts) and path not in WRITTEN
 )
-RESULTS = (0, 1)  # clean, or findings; 2 is bad input and 70 a fault of ours
+OUTSIDE = re.compile(r"https://[a-z0-9.-]+\.[a-z]{2,}(/[^\s<>\"]*)?")
 
 
-def blocks(page: str) -> list[tuple[str, str]]:
-    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+def page_blocks(page: str) -> list[Block]:
     # The commands of the papers' pages need data sets that are not in the repository.
-    return [(kind, text) for kind, text in found if kind == "python" or not page.startswith("guide")]
+    return blocks((DOCS / page).read_text(encoding="utf-8"), commands=not page.startswith("guide"))
 
 
-WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))]
+WITH_CODE = [page for page in PAGES if any(block.kind == "python" for block in page_blocks(page))]
 
 
 def test_every_question_and_every_guide_has_code():
@@ -39,31 +37,55 @@ def test_every_question_and_every_guide_has_code():
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
-def test_the_code_of_a_page_runs_as_printed(page, tmp_path, monkeypatch):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    namespace: dict[str, object] = {"__name__": "page"}
-    with warnings.catch_warnings():
-        # Pages show warnings on purpose where they explain them.
-        warnings.simplefilter("ignore")
-        for number, (kind, block) in enumerate(blocks(page), start=1):
-            if kind == "python":
-                exec(compile(block, f"{page}, block {number}", "exec"), namespace)  # noqa: S102 - our own page
-            else:
-                run_commands(block)
+    monkeypatch.setenv("COLUMNS", "100")
+    found = page_blocks(page)
+    for block, printed in zip(found, run_blocks(found, page), strict=True):
+        if block.printed is not None:
+            assert printed == block.printed, "python -m tests.docs.pages renews the page"
 
 
-def run_commands(block: str) -> None:
-    for line in block.splitlines():
-        words = shlex.split(line, comments=True)
-        if words[:1] == ["calipers"]:
-            assert main(words[1:]) in RESULTS, line
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as the site and GitHub make them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#{1,3} (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", words.lower()).strip().replace(" ", "-") for words in found}
+
+
+def links(path: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_pictures_of_a_page_are_there(page):
-    path = DOCS / page
-    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
-    local = [target for target in targets if not target.startswith(("http://", "https://", "mailto:"))]
-    assert [target for target in local if not (path.parent / target).exists()] == []
+    path, dead = DOCS / page, []
+    for link in links(path):
+        target, _, place = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        file = (path.parent / target).resolve() if target else path
+        # The page of a script is written beside it when the site is built.
+        source = file.with_suffix(".py") if file in WRITTEN else file
+        if not source.exists() or (place and source.suffix == ".md" and place not in headings(source)):
+            dead.append(link)
+    assert dead == []
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md"]
+)
+def test_links_out_of_the_site_have_the_form_of_an_address(page):
+    # There is no network in a test: what an address leads to is checked by hand before a release.
+    outside = [link for link in links(DOCS / page) if re.match(r"[a-z]+:", link)]
+    assert [link for link in outside if not OUTSIDE.fullmatch(link)] == []
+
+
+def test_pages_do_not_name_machines_or_folders_of_their_makers():
+    named = [
+        page for page in PAGES if re.search(r"/work/|/tmp/|/home/", (DOCS / page).read_text(encoding="utf-8"))
+    ]
+    assert named == []
+    assert (ROOT / "docs" / "index.md").exists()

@@ -9,6 +9,8 @@ from calipers.auditing.material import Material
 from calipers.auditing.questions import QUESTIONS, TITLES
 from calipers.auditing.reading import Check
 
+_ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPlan:
@@ -55,10 +57,21 @@ def plan_audit(material: Material, checks: Sequence[Check]) -> tuple[QuestionPla
 
 
 def _plan_question(material: Material, question: str, checks: Iterable[Check]) -> QuestionPlan:
-    relevant = [check for check in checks if check.question == question and material.task in check.tasks]
+    mine = [check for check in checks if check.question == question]
+    # A check of another kind of prediction is not missing, unless the whole question is about that kind.
+    relevant = [check for check in mine if material.task in check.tasks] or mine
     ready = tuple(check.code for check in relevant if is_ready(check, material))
-    missing = tuple((check.code, check.add) for check in relevant if check.code not in ready)
+    waiting = [check for check in relevant if check.code not in ready]
+    missing = tuple((check.code, what_to_add(check, material)) for check in waiting)
     return QuestionPlan(question=question, title=TITLES[question], checks=ready, missing=missing)
+
+
+def what_to_add(check: Check, material: Material) -> str:
+    """The inputs that the check lacks: the prediction alone, or what the check itself asks for."""
+    if material.task not in check.tasks:
+        return f"Does not apply to {material.task}."
+    lacking = set(check.needs) - material.have
+    return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 
 
 def is_ready(check: Check, material: Material) -> bool:

@@ -59,6 +59,10 @@ class Change:
         A size by itself is neither: too small covers too little. It is "larger" or "smaller".
         """
         d = self.difference
+        if self.is_size and d.std_error == 0 and float(d) != 0:
+            return (
+                "larger" if float(d) > 0 else "smaller"
+            )  # by the same amount in every row: there is no noise
         if d.low is None or d.high is None or d.low <= 0 <= d.high:
             return "no change beyond noise"
         if self.is_size:

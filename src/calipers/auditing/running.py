@@ -11,7 +11,7 @@ import numpy as np
 from calipers.arrays import RandomState
 from calipers.auditing.checks import CHECKS
 from calipers.auditing.material import Material, check_material
-from calipers.auditing.plan import is_ready, plan_audit
+from calipers.auditing.plan import is_ready, plan_audit, what_to_add
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
@@ -219,7 +219,7 @@ def _not_run(checks: Sequence[Check], ready: Sequence[Check], material: Material
             title=check.title,
             question=check.question,
             outcome="not_applicable",
-            sentence=check.add if material.task in check.tasks else f"Does not apply to {material.task}.",
+            sentence=what_to_add(check, material),
         )
         for check in checks
         if check not in ready

@@ -158,6 +158,7 @@ class SplitConformalEstimator(MetaEstimatorMixin, BaseEstimator, ABC):
             "calibration_weights_",
             "weighted_",
             "draw_seed_",
+            "n_calibration_",
         ):
             if hasattr(self, name):
                 delattr(self, name)
@@ -180,6 +181,7 @@ class SplitConformalEstimator(MetaEstimatorMixin, BaseEstimator, ABC):
         self._forget()
         if not hasattr(self, "estimator_"):
             self._adopt(model)
+        self.n_calibration_ = n
         self.draw_seed_ = int(self._generators()[1].integers(2**63 - 1))
         self.grouping_ = fit_grouping(self.groups, X, self._predict_for_groups)
         given = self._row_weights(X, weights, n)

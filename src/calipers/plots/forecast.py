@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import import_optional
 from calipers.exceptions import InputError
+from calipers.plots.axes import new_axes
 from calipers.results import Curve, Estimate
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -50,7 +50,7 @@ def plot_forecast_bars(
     >>> ax.get_xlabel()
     'loss'
     """
-    ax = axes(ax, height=0.6 + 0.45 * len(forecasts))
+    ax = new_axes(ax, size=(6.4, 0.8 + 0.5 * len(forecasts)))
     left, right = _limits(forecasts, realised or {})
     for place, (name, estimate) in enumerate(forecasts.items()):
         low, high = _end(estimate.low, left), _end(estimate.high, right)
@@ -85,7 +85,7 @@ def plot_interval_histograms(
     >>> plot_interval_histograms([0.1, 0.2], [2.0, 2.1], [1.0, 1.1], name="SVM").get_title()
     'SVM'
     """
-    ax = axes(ax)
+    ax = new_axes(ax)
     bins = _bins(low, high, reference)
     ax.hist(_finite(reference), bins=bins, color=GREY, label=f"average test loss{_left_out(reference, bins)}")
     ax.hist(_finite(low), bins=bins, color=colour, label=f"lower ends{_left_out(low, bins)}")
@@ -129,7 +129,7 @@ def plot_coverage_histogram(
     >>> plot_coverage_histogram([0.89, 0.91], target=0.9, expected=(0.87, 0.93)).get_xlabel()
     'share of test losses covered'
     """
-    ax = axes(ax)
+    ax = new_axes(ax)
     values = np.asarray(coverage, dtype=float)
     if expected is not None:
         ax.axvspan(*expected, color=GREY, alpha=0.2, label="95 % of trials, exact law")
@@ -151,7 +151,7 @@ def plot_width_histograms(widths: Mapping[str, Any], *, ax: Any = None) -> Any:
     >>> plot_width_histograms({"GD": [2.0, 2.2], "SGD": [1.0, 1.1]}).get_xlabel()
     'width of the interval'
     """
-    ax = axes(ax)
+    ax = new_axes(ax)
     if not widths:
         raise InputError("widths must hold at least one method, got none.")
     bins = _bins(*widths.values())
@@ -175,7 +175,7 @@ def plot_learning_curves(curves: Mapping[str, Curve] | Sequence[Curve], *, ax: A
     >>> plot_learning_curves([curve]).get_xlabel()
     'training rows'
     """
-    ax = axes(ax)
+    ax = new_axes(ax)
     every = list(curves.values()) if isinstance(curves, Mapping) else list(curves)
     for place, curve in enumerate(every):
         colour = COLOURS[place % len(COLOURS)]
@@ -201,7 +201,7 @@ def plot_monitor(curve: Curve, *, ax: Any = None) -> Any:
     >>> plot_monitor(LossMonitor([1.0, 2.0], random_state=0).update([3.0, 4.0]).curve()).get_xlabel()
     'new losses'
     """
-    ax = axes(ax)
+    ax = new_axes(ax)
     ax.plot(curve.x, curve.y, color=COLOURS[0])
     if curve.null_high is not None:
         ax.plot(curve.x, curve.null_high, color="black", linestyle="--", label="alarm")
@@ -209,14 +209,6 @@ def plot_monitor(curve: Curve, *, ax: Any = None) -> Any:
     ax.set_xlabel(curve.x_label)
     ax.set_ylabel(curve.y_label)
     return ax
-
-
-def axes(ax: Any, *, width: float = 6.0, height: float = 3.6) -> Any:
-    """The axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    figures = import_optional("matplotlib.figure", purpose="plots", install="calipers[plots]")
-    return figures.Figure(figsize=(width, height), layout="constrained").add_subplot()
 
 
 def _limits(forecasts: Mapping[str, Estimate], realised: Mapping[str, Any]) -> tuple[float, float]:

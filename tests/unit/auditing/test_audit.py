@@ -135,6 +135,24 @@ def test_the_plan_says_what_to_add() -> None:
     assert "Add groups" in skipped["CAL201"].sentence
 
 
+def test_the_plan_does_not_ask_for_what_was_given() -> None:
+    y = np.arange(200) % 2
+    P = np.tile([0.5, 0.5], (200, 1))
+    found = calipers.audit(y, probabilities=P, groups=y, random_state=0)
+    plan = {question.question: question for question in found.plan}
+    asked = dict(plan["everywhere"].missing)
+    assert asked["CAL201"].startswith("Add sets, p_values or intervals")
+    assert asked["CAL202"].startswith("Add X")
+
+
+def test_a_question_that_does_not_apply_says_so() -> None:
+    y, intervals = normal_rows(200, 0)
+    found = calipers.audit(y, intervals=intervals, random_state=0)
+    plan = {question.question: question for question in found.plan}
+    assert str(plan["probabilities"]).endswith("Not asked. Does not apply to regression.")
+    assert not plan["probabilities"].answered
+
+
 def test_every_finding_is_in_the_json_and_nothing_is_lost() -> None:
     y, intervals = normal_rows(500, 0, half_width=1.0)
     found = calipers.audit(y, intervals=intervals, random_state=0)

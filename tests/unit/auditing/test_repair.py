@@ -100,6 +100,17 @@ VERDICTS = {
     "past it and further off": (change(0.05, 0.11, 0.88, 0.96), "worse"),
     "smaller is better": (change(-0.5, -0.1, 2.0, 1.7, target=None), "better"),
     "a size is neither": (replace(change(0.1, 0.5, 2.0, 2.3, target=None), is_size=True), "larger"),
+    "the same in every row": (
+        replace(
+            change(0, 0, 2.0, 2.3, target=None),
+            is_size=True,
+            # Widths that all grow by 0.3: there is no spread, so there is no interval.
+            difference=Estimate(
+                name="change", value=0.3, std_error=0.0, reason="all contributions are equal"
+            ),
+        ),
+        "larger",
+    ),
     "larger is worse": (change(0.1, 0.5, 2.0, 2.3, target=None), "worse"),
 }
 

@@ -255,3 +255,11 @@ def test_it_lives_in_pipelines_and_scores():
 def test_bad_input_is_refused_by_name(world, call, error, message):
     with pytest.raises(error, match=message):
         call(*world[:2])
+
+
+def test_the_predictor_says_how_many_rows_calibrated_it():
+    X, y = np.arange(40.0)[:, None], np.arange(40.0)
+    split = ConformalRegressor(calibration_size=0.25, random_state=0).fit(X, y)
+    assert split.n_calibration_ == 10
+    assert split.conformalize(X[:7], y[:7]).n_calibration_ == 7
+    assert not hasattr(split.set_params(calibration_size=None).fit(X, y), "n_calibration_")

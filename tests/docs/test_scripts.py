@@ -1,0 +1,71 @@
+"""Gallery and notebooks: every script runs without a warning, draws, and uses public names only."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+
+import pytest
+
+from tests.docs.pages import DOCS
+
+sys.path.append(str(DOCS / "_ext"))
+from scripts import SHADES, cells_of, run_script, title_of
+
+GALLERY = sorted((DOCS / "gallery").glob("*.py"))
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.py"))
+names = pytest.mark.parametrize("script", [*GALLERY, *NOTEBOOKS], ids=lambda path: path.stem)
+
+
+@pytest.fixture(autouse=True)
+def _leave_matplotlib_as_it_was(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_is_short_and_draws_one_picture(script):
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 40
+    text, code = run_script(script)
+    assert len(text.source.split()) > 25, "a picture needs words"
+    assert len(code.pictures) == 1
+    picture = code.pictures[0]
+    assert len(picture) < 150_000
+    # It must be readable on white and on black: nothing is black or white of itself.
+    assert not re.findall(rf"(?:fill|stroke): (?:{'|'.join(SHADES)}|#ffffff)", picture)
+
+
+@pytest.mark.parametrize("script", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(script):
+    cells = run_script(script)
+    assert cells[0].kind == "markdown"
+    assert sum(cell.kind == "code" for cell in cells) >= 6
+    assert any(cell.pictures for cell in cells)
+    assert any(cell.printed for cell in cells)
+
+
+def test_there_are_three_notebooks_and_a_dozen_pictures():
+    assert len(NOTEBOOKS) == 3
+    assert len(GALLERY) >= 12
+    assert len({title_of(script) for script in [*GALLERY, *NOTEBOOKS]}) == len(GALLERY) + 3
+
+
+@names
+def test_a_script_uses_public_names_only(script):
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("calipers."):
+            module = importlib.import_module(node.module)
+            assert {alias.name for alias in node.names} <= set(module.__all__)
+        if isinstance(node, ast.Attribute):
+            assert not node.attr.startswith("_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", NOTEBOOKS, ids=lambda path: path.stem)
+def test_jupyter_runs_the_notebook(script, tmp_path):
+    client = pytest.importorskip("nbclient")
+    jupytext = pytest.importorskip("jupytext")
+    notebook = jupytext.read(script)
+    assert len(notebook.cells) == len(cells_of(script))
+    client.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
