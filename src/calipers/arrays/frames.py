@@ -11,6 +11,9 @@ from narwhals.dependencies import is_into_dataframe
 from calipers.arrays.optional import import_optional
 from calipers.exceptions import InputError
 
+# Library -> what makes a table of a dictionary of columns.
+_TABLES = {"polars": "DataFrame", "pandas": "DataFrame", "pyarrow": "table"}
+
 
 def is_frame(value: object) -> bool:
     """Whether the value is an eager dataframe of any library narwhals knows.
@@ -44,7 +47,7 @@ def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:
 
 
 def build_frame(columns: Mapping[str, Sequence[Any]], *, backend: str = "polars") -> Any:
-    """A dataframe of the named library ("polars" or "pandas") from equally long columns.
+    """A dataframe of the named library ("polars", "pandas" or "pyarrow") from equally long columns.
 
     Examples
     --------
@@ -52,10 +55,11 @@ def build_frame(columns: Mapping[str, Sequence[Any]], *, backend: str = "polars"
     >>> build_frame({"x": [1, 2]}).shape
     (2, 1)
     """
-    if backend not in {"polars", "pandas"}:
-        raise InputError(f'backend must be "polars" or "pandas", got {backend!r}.')
+    if backend not in _TABLES:
+        raise InputError(f'backend must be "polars", "pandas" or "pyarrow", got {backend!r}.')
     library = import_optional(backend, purpose=f"to_frame(backend={backend!r})", install=backend)
-    return library.DataFrame({name: _of_one_type(list(values)) for name, values in columns.items()})
+    table = getattr(library, _TABLES[backend])
+    return table({name: _of_one_type(list(values)) for name, values in columns.items()})
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

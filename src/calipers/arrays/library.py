@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
-from narwhals.dependencies import is_into_series
+from narwhals.dependencies import is_into_dataframe, is_into_series
 
 from calipers.exceptions import InputTypeError
 
@@ -77,14 +77,25 @@ def _column_to_numpy(column: Any) -> np.ndarray:
 
 
 def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
-    if hasattr(values, "__dataframe__") or type(values).__module__.split(".")[0] in {"pandas", "polars"}:
-        return np.asarray(values.to_numpy())
+    if is_into_dataframe(values):
+        import narwhals as nw
+
+        return np.asarray(nw.from_native(values, eager_only=True).to_numpy())
+    if hasattr(values, "to_numpy"):  # an index of pandas, an array of arrow
+        return np.asarray(_plain_column(values))
     try:
         return np.asarray(values)
     except ValueError as error:
         raise InputTypeError(
             f"{name} must be rectangular: its rows have different lengths ({error})."
         ) from None
+
+
+def _plain_column(values: Any) -> Any:
+    """The values of a column that is no series; arrow copies only when it is told that it may."""
+    if type(values).__module__.split(".")[0] == "pyarrow":
+        return values.to_numpy(zero_copy_only=False)
+    return values.to_numpy()
 
 
 def as_numpy(values: object, *, name: str = "array") -> np.ndarray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_series
 
@@ -123,7 +124,7 @@ def _label_lists(sets: Any, *, boolean_labels: bool) -> Sequence[Any] | None:
 
 def _rows(sets: Any) -> list[Any] | None:
     if is_into_series(sets):
-        sets = sets.to_list() if hasattr(sets, "to_list") else list(sets)
+        sets = nw.from_native(sets, series_only=True).to_list()
     elif isinstance(sets, np.ndarray):
         sets = list(sets) if sets.dtype.kind == "O" and sets.ndim == 1 else None
     if not isinstance(sets, (list, tuple)) or not len(sets):

@@ -102,7 +102,7 @@ class Curve:
         }
 
     def to_frame(self, backend: str = "polars") -> Any:
-        """One row per grid point, with the bands that exist, as a polars or pandas dataframe."""
+        """One row per grid point, with the bands that exist, as a polars, pandas or pyarrow table."""
         columns = {key: v.tolist() for key in _VECTORS if (v := getattr(self, key)) is not None}
         return build_frame(columns, backend=backend)
 

@@ -74,7 +74,7 @@ class EstimateTable(Mapping[str, Estimate]):
         return len(self._estimates)
 
     def to_frame(self, backend: str = "polars") -> Any:
-        """One row per estimate as a polars (default) or pandas dataframe; details stay behind."""
+        """One row per estimate as a polars, pandas or pyarrow table; details stay behind."""
         columns: dict[str, list[Any]] = {"name": list(self)}
         for field in _COLUMNS:
             columns[field] = [getattr(estimate, field) for estimate in self.values()]
