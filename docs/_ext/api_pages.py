@@ -10,7 +10,7 @@ from typing import Any
 
 ROOMS = (
     "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
-    "report", "scorers", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+    "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 
 

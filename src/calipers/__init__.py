@@ -24,6 +24,7 @@ _ROOMS = (
     "exceptions",
     "inference",
     "inputs",
+    "integrations",
     "metrics",
     "performance",
     "report",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from calipers import exceptions as exceptions
     from calipers import inference as inference
     from calipers import inputs as inputs
+    from calipers import integrations as integrations
     from calipers import metrics as metrics
     from calipers import performance as performance
     from calipers import report as report

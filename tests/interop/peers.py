@@ -9,9 +9,12 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import os
+import random
 import sys
 import types
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,19 @@ def require(package: str, module: str = "") -> None:
         if os.environ.get("CALIPERS_REQUIRE_PEERS"):
             pytest.fail(sentence, pytrace=False)
         pytest.skip(sentence)
+
+
+@contextmanager
+def foreign() -> Iterator[None]:
+    """Run other people's code: its warnings are its own, and the global random states are put back."""
+    states = np.random.get_state(), random.getstate()  # noqa: NPY002 - peers draw from it
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        np.random.set_state(states[0])  # noqa: NPY002
+        random.setstate(states[1])
 
 
 def classes() -> tuple[Any, Any]:

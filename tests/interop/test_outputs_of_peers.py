@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 import calipers
 from calipers.exceptions import InputError
 from calipers.inputs import sets_from_labels
-from tests.interop.peers import MODULES, N_CALIBRATION, PEERS, classes, classifier, require
+from tests.interop.peers import MODULES, N_CALIBRATION, PEERS, classes, classifier, foreign, require
 
 STORED = json.loads(Path(__file__).with_name("outputs.json").read_text(encoding="utf-8"))
 N_TEST = 60
@@ -23,14 +21,8 @@ N_TEST = 60
 def outputs_of(library: str) -> dict[str, Any]:
     """The outputs of the installed peer, run with its own warnings and its own use of the global random state."""
     require(library, MODULES.get(library, ""))
-    states = np.random.get_state(), random.getstate()  # noqa: NPY002 - peers draw from it; we put it back
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return PEERS[library]()
-    finally:
-        np.random.set_state(states[0])  # noqa: NPY002
-        random.setstate(states[1])
+    with foreign():
+        return PEERS[library]()
 
 
 def coverages(found: calipers.auditing.Audit) -> list[float]:

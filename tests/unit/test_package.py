@@ -31,6 +31,7 @@ PUBLIC = [
     "exceptions",
     "inference",
     "inputs",
+    "integrations",
     "metrics",
     "performance",
     "report",
