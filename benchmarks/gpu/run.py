@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -248,8 +249,9 @@ def main() -> int:
             flush=True,
         )
     if place := os.environ.get("CALIPERS_GPU_OUT"):
-        with open(place, "w", encoding="utf-8") as file:  # noqa: PTH123 - a path from outside
-            json.dump(rows, file, indent=1)
+        name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+        run = {"date": time.strftime("%Y-%m-%d"), "device": name, "torch": torch.__version__, "rows": rows}
+        Path(place).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row["same"] for row in rows) else 1
 
 
