@@ -7,6 +7,7 @@ python3 dev.py interop   run tests/interop against the real packages: none may b
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py docs      build the site into docs/_build/html
+python3 dev.py walk      follow README and quickstart to the letter, in a copy with nothing installed
 
 Every command makes `.venv` when there is none and installs what it needs when pyproject.toml has
 changed since the last time; a second run starts at once. Arguments that a command does not know go
@@ -37,7 +38,7 @@ WORKERS = "2"  # the smallest machine the suite promises to be fast on has two c
 
 # What each command needs beyond the package itself: extras of pyproject.toml.
 EXTRAS = {
-    "demo": ("plots",),
+    "demo": (),
     "test": ("test",),
     "interop": ("interop",),
     "lint": ("lint", "test"),  # mypy reads the optional parts too
@@ -298,7 +299,20 @@ def docs(options: argparse.Namespace, rest: list[str]) -> int:
     return code
 
 
-COMMANDS = {"demo": demo, "test": test, "interop": interop, "lint": lint, "bench": bench, "docs": docs}
+def walk(options: argparse.Namespace, rest: list[str]) -> int:
+    """Follow the README and the pages for newcomers in a copy of the checkout that has nothing yet."""
+    return run([sys.executable, ROOT / "tests" / "walk" / "newcomer.py", *rest])
+
+
+COMMANDS = {
+    "demo": demo,
+    "test": test,
+    "interop": interop,
+    "lint": lint,
+    "bench": bench,
+    "docs": docs,
+    "walk": walk,
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -328,7 +342,8 @@ def main(arguments: list[str]) -> int:
     needed, sentence = NEEDS.get(options.command, ("dev.py", ""))
     if not (ROOT / needed).exists():
         raise SetupError(f"{sentence}: {needed} does not exist.")
-    prepare(EXTRAS[options.command], WITHOUT_DEPENDENCIES.get(options.command, ()))
+    if options.command != "walk":  # it makes an environment of its own, elsewhere
+        prepare(EXTRAS[options.command], WITHOUT_DEPENDENCIES.get(options.command, ()))
     return COMMANDS[options.command](options, rest)
 
 

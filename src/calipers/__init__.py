@@ -27,6 +27,7 @@ _ROOMS = (
     "integrations",
     "metrics",
     "performance",
+    "plots",
     "report",
     "results",
     "scorers",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from calipers import integrations as integrations
     from calipers import metrics as metrics
     from calipers import performance as performance
+    from calipers import plots as plots
     from calipers import report as report
     from calipers import results as results
     from calipers import scorers as scorers

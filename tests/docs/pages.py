@@ -2,11 +2,13 @@
 
 ``python -m tests.docs.pages [PAGE ...]`` runs pages and writes what they print now into their ``text`` blocks.
 A page is given as docs/findings.md; without one all pages are renewed. Read the difference before you commit it.
+With --check nothing is written, and the exit code says whether a page would change.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -70,21 +72,33 @@ def run_commands(block: str) -> None:
             assert main(words[1:]) in RESULTS, line
 
 
-def renew(path: Path) -> bool:
-    """Write what the page prints now into it; whether that changed anything."""
+def renewed(path: Path) -> str:
+    """The page with what it prints now."""
     text = path.read_text(encoding="utf-8")
     found = blocks(text, commands=path.parent.name != "guide")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         printed = run_blocks(found, path.name)
-    new = text
     for block, output in reversed(list(zip(found, printed, strict=True))):
         if block.printed is not None:
-            new = new[: block.span[0]] + output + new[block.span[1] :]
-    path.write_text(new, encoding="utf-8")
-    return new != text
+            text = text[: block.span[0]] + output + text[block.span[1] :]
+    return text
+
+
+def main(words: list[str]) -> int:
+    """Renew or check pages, and say what became of each."""
+    os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}
+    only_check, names = "--check" in words, [word for word in words if word != "--check"]
+    changed = 0
+    for page in [Path(name).resolve() for name in names] or sorted(DOCS.rglob("*.md")):
+        old, new = page.read_text(encoding="utf-8"), renewed(page)
+        changed += old != new
+        print("same    " if old == new else "changed ", page.relative_to(ROOT), flush=True)
+        if old != new and only_check:
+            print(*difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0), sep="\n")
+        elif old != new:
+            page.write_text(new, encoding="utf-8")
+    return int(only_check and changed > 0)
 
 
 if __name__ == "__main__":
-    os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}
-    for page in [Path(word).resolve() for word in sys.argv[1:]] or sorted(DOCS.rglob("*.md")):
-        print("renewed" if renew(page) else "same   ", page.relative_to(ROOT))
+    sys.exit(main(sys.argv[1:]))

@@ -34,6 +34,7 @@ PUBLIC = [
     "integrations",
     "metrics",
     "performance",
+    "plots",
     "report",
     "results",
     "scorers",

@@ -78,6 +78,14 @@ def plot_interval_histograms(
     low, high, reference : arrays (trials,)
         Ends of the interval and average test loss of every trial. Infinite values, and the few that would
         stretch the axis of many trials (beyond the 99.5 % point), are left out and counted in the legend.
+    name, colour : str
+        Title, and colour of the ends.
+    ax : matplotlib axes or None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
 
     Examples
     --------
@@ -122,6 +130,14 @@ def plot_coverage_histogram(
         Band that the exact law gives for 95 % of trials, drawn in grey.
     n_test : int or None
         Test losses behind each share: bins then hold whole counts each, and do not beat against them.
+    name, colour : str
+        Title, and colour of the bars.
+    ax : matplotlib axes or None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
 
     Examples
     --------
@@ -145,6 +161,17 @@ def plot_coverage_histogram(
 def plot_width_histograms(widths: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Widths of the intervals over trials, one histogram per method.
 
+    Parameters
+    ----------
+    widths : mapping of name to array (trials,)
+        Width of the interval of every trial, per method.
+    ax : matplotlib axes or None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
+
     Examples
     --------
     >>> from calipers.plots import plot_width_histograms
@@ -166,6 +193,17 @@ def plot_width_histograms(widths: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 def plot_learning_curves(curves: Mapping[str, Curve] | Sequence[Curve], *, ax: Any = None) -> Any:
     """Forecast of the next loss against the training size: median and interval per algorithm.
+
+    Parameters
+    ----------
+    curves : mapping of name to Curve, or sequence of Curve
+        From `calipers.performance.forecast_learning_curves`; infinite ends are not filled.
+    ax : matplotlib axes or None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
 
     Examples
     --------
@@ -193,6 +231,17 @@ def plot_learning_curves(curves: Mapping[str, Curve] | Sequence[Curve], *, ax: A
 
 def plot_monitor(curve: Curve, *, ax: Any = None) -> Any:
     """Capital of the bet against exchangeability along the stream, with the alarm level.
+
+    Parameters
+    ----------
+    curve : Curve
+        From `calipers.performance.LossMonitor.curve`.
+    ax : matplotlib axes or None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
 
     Examples
     --------
