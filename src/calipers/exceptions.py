@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class CalipersError(Exception):
     """Base of every error raised on purpose."""
 

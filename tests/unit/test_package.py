@@ -103,3 +103,28 @@ def test_import_costs_a_fraction_of_importing_numpy() -> None:
     pairs = [(import_seconds("calipers"), import_seconds("numpy")) for _ in range(5)]
     ours, numpys = (min(column) for column in zip(*pairs, strict=True))
     assert ours < 0.5 * numpys
+
+
+def public_packages() -> list[str]:
+    """Every package and public module that a user can type a dot after."""
+    source = Path(calipers.__file__).parent
+    folders = [path.parent.relative_to(source) for path in source.rglob("__init__.py")]
+    rooms = {name for name in PUBLIC if (source / name).is_dir() or (source / f"{name}.py").exists()}
+    inside = {".".join(folder.parts) for folder in folders if folder.parts[:1] and folder.parts[0] in rooms}
+    return sorted(f"calipers.{name}" for name in rooms | inside)
+
+
+@pytest.mark.parametrize("name", public_packages())
+def test_completion_shows_only_public_names(name: str) -> None:
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", None)
+    if exported is None:  # a folder of one study: it is run by its name, not typed
+        assert name.startswith("calipers.studies.")
+        return
+    assert dir(module) == sorted(exported)
+    assert not [word for word in exported if word.startswith("_")]
+    assert all(hasattr(module, word) for word in exported)
+
+
+def test_the_package_is_marked_as_typed() -> None:
+    assert (Path(calipers.__file__).parent / "py.typed").exists()

@@ -23,6 +23,7 @@ from calipers.arrays.library import (
 )
 from calipers.arrays.optional import import_optional, is_installed
 from calipers.arrays.random import RandomState, generator, spawn
+from calipers.arrays.showing import short_repr
 
 __all__ = [
     "Array",
@@ -43,8 +44,13 @@ __all__ = [
     "namespace",
     "on_device_of",
     "put_rows",
+    "short_repr",
     "sort_with_order",
     "spawn",
     "take_at",
     "undo_row_order",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

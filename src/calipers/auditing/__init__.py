@@ -8,3 +8,7 @@ from calipers.auditing.result import Audit
 from calipers.auditing.running import audit
 
 __all__ = ["Audit", "Comparison", "Picture", "QuestionPlan", "Repair", "audit", "compare"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

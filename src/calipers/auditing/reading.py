@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from calipers.arrays import short_repr
 from calipers.auditing.material import Level, Material
 from calipers.results import Curve, Estimate
 
@@ -38,6 +39,8 @@ class Picture:
     curves: tuple[Curve, ...]
     reference: float | None = None
     labels: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

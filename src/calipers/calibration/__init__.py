@@ -31,3 +31,7 @@ __all__ = [
     "loss_ratio",
     "loss_ratio_curve",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,6 +12,11 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 BAD_INPUT = 2
 INTERNAL_FAULT = 70  # never 1: a crash must not look like a finding
 FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

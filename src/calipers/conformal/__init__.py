@@ -46,3 +46,7 @@ __all__ = [
     "transductive_p_values",
     "tune_predictor",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

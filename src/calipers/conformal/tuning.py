@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, generator, short_repr
 from calipers.exceptions import InputError
 from calipers.inputs import check_fraction
 
@@ -32,6 +32,8 @@ class TunedPredictor:
     name: str
     predictor: Any
     readings: dict[str, float]
+
+    __repr__ = short_repr
 
 
 def tune_predictor(

@@ -64,3 +64,7 @@ __all__ = [
     "plant_fault",
     "true_ert",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

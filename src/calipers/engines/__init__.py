@@ -17,3 +17,7 @@ __all__ = [
     "merge_rules",
     "state_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -79,6 +79,9 @@ class Block:
         self.n = check_same_length(**self.given)
         self._cache: dict[Any, np.ndarray | None] = {}
 
+    def __repr__(self) -> str:
+        return f"Block({self.n} rows of {', '.join(self.given)})"
+
     @property
     def alpha(self) -> Any:
         """The level this block is read at."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calipers import conformal
+from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class ConformalScores:
     smoothed: bool = False
     randomized: bool = False
     seed: int = 0
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.nonconformity not in _RULES:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from calipers.arrays import as_numpy, is_frame
+from calipers.arrays import as_numpy, is_frame, short_repr
 from calipers.engines.block import Block
 from calipers.engines.coded import Coded
 from calipers.engines.places import Reader, expand, open_file
@@ -132,6 +132,8 @@ class ArraySource:
     alpha: Any = 0.1
     piece_rows: int = PIECE_ROWS
     conformal: ConformalScores | None = None
+
+    __repr__ = short_repr
 
     def pieces(self) -> list[ArrayPiece]:
         """Ranges of rows."""
@@ -269,6 +271,8 @@ class FileSource:
     storage: Mapping[str, Any] = field(default_factory=dict)
     piece_rows: int | None = None
     conformal: ConformalScores | None = None
+
+    __repr__ = short_repr
 
     def files(self) -> list[str]:
         """The files the patterns stand for, sorted; an error when there are none."""

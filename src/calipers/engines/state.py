@@ -30,6 +30,9 @@ class State(ABC):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @property
     def needs(self) -> frozenset[str] | None:
         """Columns of a block it looks at, so that nothing else is read; None when it may look at any."""

@@ -62,3 +62,7 @@ __all__ = [
     "sidak_confidence",
     "wilson",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

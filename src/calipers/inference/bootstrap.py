@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, generator, short_repr
 from calipers.exceptions import InputError
 from calipers.inputs import check_confidence, check_count
 
@@ -191,6 +191,8 @@ class PoissonSums:
     denominator: float
     numerators: np.ndarray
     denominators: np.ndarray
+
+    __repr__ = short_repr
 
     def merge(self, other: PoissonSums) -> PoissonSums:
         """The sums of both blocks together."""

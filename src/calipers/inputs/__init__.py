@@ -65,3 +65,7 @@ __all__ = [
     "unpack_intervals",
     "unpack_sets",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

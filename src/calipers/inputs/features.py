@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from calipers.arrays import as_numpy, frame_columns, is_frame
+from calipers.arrays import as_numpy, frame_columns, is_frame, short_repr
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.rows import missing_mask
 
@@ -41,6 +41,8 @@ class Features:
     values: np.ndarray
     names: tuple[str, ...]
     categories: tuple[tuple[Any, ...] | None, ...]
+
+    __repr__ = short_repr
 
     @property
     def is_categorical(self) -> np.ndarray:

@@ -18,3 +18,7 @@ __all__ = [
     "hugging_face_script",
     "skore_checks",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

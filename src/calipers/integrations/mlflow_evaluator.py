@@ -40,6 +40,9 @@ class CalipersEvaluator:
 
     name = "calipers"
 
+    def __repr__(self) -> str:
+        return "CalipersEvaluator()"
+
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **_: Any) -> bool:
         """Whether the model is a classifier, a regressor, or of no stated type.

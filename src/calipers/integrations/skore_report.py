@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from calipers.arrays import import_optional
+from calipers.arrays import import_optional, short_repr
 from calipers.auditing import Audit
 from calipers.auditing.checks import CHECKS
 from calipers.integrations.models import audit_model
@@ -67,6 +67,8 @@ class SkoreCheck:
     severity: str = "issue"
     docs_url: str | None = None
     slow: bool = True
+
+    __repr__ = short_repr
 
     def check_function(self, report: Any) -> str | None:
         """The sentence of a fault, None when all is well; skore's own exception when it does not apply."""

@@ -92,3 +92,7 @@ __all__ = [
     "width_against_error",
     "worst_slab_coverage",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

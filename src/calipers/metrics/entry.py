@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from calipers.arrays import short_repr
+
 QUESTIONS = ("coverage", "everywhere", "narrow", "adaptive", "probabilities", "forecast")
 
 
@@ -62,6 +64,8 @@ class MetricEntry:
     weighted: bool
     randomized: bool = False
     array_api: bool = False
+
+    __repr__ = short_repr
 
     @property
     def name(self) -> str:

@@ -33,3 +33,7 @@ __all__ = [
     "forecast_losses",
     "shifted_intervals",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from calipers.arrays import short_repr
 from calipers.conformal import conformal_rank, interval_ranks, smallest_calibration_size
 from calipers.exceptions import InputError
 from calipers.inference import CalibrationLaw
@@ -98,6 +99,8 @@ class Guarantee:
     train_size: int | None = None
     region: str = "its predicted interval"
     side: Side = "two-sided"
+
+    __repr__ = short_repr
 
     @property
     def coverage(self) -> Fraction:

@@ -161,6 +161,9 @@ class LossMonitor:
             method="alarm at 1 / false_alarm_rate",
         )
 
+    def __repr__(self) -> str:
+        return f"LossMonitor({self})"
+
     def __str__(self) -> str:
         n = len(self._p_values)
         if self.alarm_at_ is None:

@@ -23,3 +23,7 @@ __all__ = [
     "plot_picture",
     "plot_width_histograms",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -24,3 +24,7 @@ __all__ = [
     "render_text",
     "write_text",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

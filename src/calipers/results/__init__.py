@@ -20,3 +20,7 @@ __all__ = [
     "severity_rank",
     "to_json",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
 from calipers.arrays.library import as_numpy
 from calipers.exceptions import InputError
@@ -65,6 +66,8 @@ class Curve:
     method: str = ""
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         for key in _VECTORS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 from calipers.results.formatting import format_number, format_p_value, format_percent
 
@@ -75,6 +76,8 @@ class Estimate:
     method: str = ""
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.alternative not in _ALTERNATIVES:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 from calipers.results.estimate import Estimate
 
@@ -73,9 +74,11 @@ class Finding:
     sentence: str = ""
     evidence: Estimate | None = None
     where: str = ""
-    repair: str = ""
+    repair: str = field(default="", repr=False)
     n_needed: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
 
 
@@ -56,6 +57,8 @@ class RankComparison:
     post_hoc: str
     critical_difference: float | None = None
     notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def order(self) -> tuple[int, ...]:

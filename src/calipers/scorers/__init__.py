@@ -3,3 +3,7 @@
 from calipers.scorers.plain import calibration_scorer, coverage_scorer, size_scorer
 
 __all__ = ["calibration_scorer", "coverage_scorer", "size_scorer"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

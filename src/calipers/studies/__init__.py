@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDIES", "Claim", "StudyReport", "run_study"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Name on the command line, which is also the folder -> one line for the help page.
 STUDIES: dict[str, str] = {
     "conditional": "excess risk against worst slabs and group gaps; classifiers, scores, CIFAR-10H",

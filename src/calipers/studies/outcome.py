@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calipers.arrays import short_repr
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -70,6 +72,8 @@ class StudyReport:
     title: str
     claims: tuple[Claim, ...]
     files: tuple[Path, ...]
+
+    __repr__ = short_repr
 
     @property
     def agreement(self) -> str:

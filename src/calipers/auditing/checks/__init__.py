@@ -28,3 +28,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 __all__ = ["CHECKS"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

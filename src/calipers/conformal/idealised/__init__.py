@@ -18,3 +18,7 @@ __all__ = [
     "optimal_measure",
     "refines",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

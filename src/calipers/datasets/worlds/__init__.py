@@ -22,3 +22,7 @@ __all__ = [
     "ScoreWorld",
     "true_ert",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, generator, short_repr
 from calipers.datasets.worlds.quadrature import cut_points, integrate_pieces, prefix_range
 from calipers.exceptions import InputError
 from calipers.inputs import check_count
@@ -21,6 +21,9 @@ class ClassSample(NamedTuple):
 
     X: np.ndarray
     y: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True)

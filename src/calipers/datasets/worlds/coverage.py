@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, generator, short_repr
 from calipers.inputs import check_alpha
 
 
@@ -16,6 +16,9 @@ class RegressionSample(NamedTuple):
 
     X: np.ndarray
     y: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class CoverageSample(NamedTuple):
@@ -27,6 +30,9 @@ class CoverageSample(NamedTuple):
     X: Any
     covered: np.ndarray
     coverage: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def draw_covered(coverage: np.ndarray, random_state: RandomState) -> np.ndarray:

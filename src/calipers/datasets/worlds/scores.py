@@ -12,7 +12,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import betaln, expit, logit, xlog1py, xlogy
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, generator, short_repr
 from calipers.datasets.worlds.quadrature import cut_points, prefix_range
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count
@@ -25,6 +25,9 @@ class ScoreSample(NamedTuple):
 
     probabilities: np.ndarray
     y: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True)

@@ -21,3 +21,7 @@ __all__ = [
     "read_predictions",
     "read_table",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+__all__ = ["hugging_face_script"]
+
 _SCRIPT = "calipers_audit.py"  # loaded by evaluate, never imported from here
 
 
@@ -24,3 +26,7 @@ def hugging_face_script() -> str:
     'calipers_audit.py'
     """
     return str(Path(__file__).with_name(_SCRIPT))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,3 +19,7 @@ __all__ = [
     "true_rank",
     "width_against_error",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -33,3 +33,7 @@ __all__ = [
     "size_stratified_coverage",
     "worst_slab_coverage",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -68,6 +68,11 @@ __all__ = [
     "warn_if_unverifiable_in_sample",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 ENTRIES = (
     MetricEntry(
         function=calibration_error,

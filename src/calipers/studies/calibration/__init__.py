@@ -47,6 +47,11 @@ from calipers.studies.progress import study_progress
 
 __all__ = ["run"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 TITLE = "Calibration measured, certified and repaired"
 
 

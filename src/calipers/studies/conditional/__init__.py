@@ -17,6 +17,11 @@ from calipers.studies.progress import study_progress
 
 __all__ = ["run"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 TITLE = "Conditional coverage: excess risk against its rivals"
 _IMAGE_MODELS = {"cifar10": "resnet110", "cifar100": "wrn_16_4"}
 _REGRESSION = ("concrete", "energy", "kin8nm", "power", "wine_white", "california")

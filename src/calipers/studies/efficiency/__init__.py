@@ -25,6 +25,11 @@ from calipers.studies.progress import study_progress
 
 __all__ = ["run"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 TITLE = "Efficiency of nearest-neighbour conformal predictors on USPS digits"
 LARGEST_K, QUICK_K = 50, 10
 SEED = 0
