@@ -40,10 +40,10 @@ class ConformalScores:
     --------
     >>> import numpy as np
     >>> from calipers.engines import Block, ConformalScores
-    >>> scores = ConformalScores(np.linspace(0, 0.99, 100))
+    >>> scores = ConformalScores(np.linspace(0.005, 0.995, 100))
     >>> rows = {"y_true": [0], "probabilities": [[0.8, 0.2]]}
     >>> Block(rows, classes=[0, 1], conformal=scores)["p_values"].round(2).tolist()
-    [[0.8, 0.2]]
+    [[0.8, 0.21]]
     """
 
     calibration_scores: np.ndarray
