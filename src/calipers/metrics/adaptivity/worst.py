@@ -126,7 +126,6 @@ def worst_estimate(
     level = sidak_confidence(check_confidence(confidence), filled.size)
     ends = clopper_pearson(hits, mass, confidence=level)
     low, high = _through_maximum(np.asarray(ends.low), np.asarray(ends.high), target, side)
-    square, square_error = mean_squared_violation(shares, bins.effective_mass[filled], target)
     fields: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
     if law is not None and randomized is not None:
         fields["p_value"] = law.randomized_p_value(value, randomized)
@@ -140,19 +139,25 @@ def worst_estimate(
         n=_whole(bins.mass.sum()),
         method=_method(law),
         reason=reason,
-        details={
-            "worst": names[filled[worst]],
-            "worst_bin": int(filled[worst]),
-            "coverage": shares.tolist(),
-            "rows": [_whole(m) for m in mass],
-            "bins": [names[b] for b in filled],
-            "null_median": _median(law),
-            "mean_squared_violation": square,
-            "mean_squared_violation_std_error": square_error,
-            "shared_ties": bins.ties_cross,
-        },
+        details=_bin_details(bins, names, filled, shares, worst, target) | {"null_median": _median(law)},
         **fields,
     )
+
+
+def _bin_details(
+    bins: Binned, names: list[str], filled: np.ndarray, shares: np.ndarray, worst: int, target: float
+) -> dict[str, Any]:
+    square, square_error = mean_squared_violation(shares, bins.effective_mass[filled], target)
+    return {
+        "worst": names[filled[worst]],
+        "worst_bin": int(filled[worst]),
+        "coverage": shares.tolist(),
+        "rows": [_whole(m) for m in bins.mass[filled]],
+        "bins": [names[b] for b in filled],
+        "mean_squared_violation": square,
+        "mean_squared_violation_std_error": square_error,
+        "shared_ties": bins.ties_cross,
+    }
 
 
 def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: float) -> tuple[float, float]:

@@ -1,10 +1,11 @@
 """The default learner of conditional coverage: boosting made calibrated, shrunk and cheap.
 
 Plain boosters overfit a 90/10 target: on sets that do cover everywhere they report large negative
-excess risks. Here a few boosters are each stopped on the part they have not seen, a small forest sees what
-their shallow trees do not, both are weighed on the logit scale by predictions for rows they have not
-seen, and the whole departure from the target is shrunk by how much likelihood it gained, down to
-exactly the target when it gained nothing.
+excess risks. Here a few boosters are each stopped on the part they have not seen, a small forest stands
+beside them, both are weighed on the logit scale by predictions for rows they have not seen, and the
+whole departure from the target is shrunk by how much likelihood it gained, down to exactly the
+target when it gained nothing. Up to 5 000 rows the boosters cut two features at a time (`quadrants`);
+above, they grow trees.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.special import expit, logit
 
 from calipers.exceptions import InputError
 from calipers.inputs import Features, check_count
+from calipers.metrics.conditional.quadrants import boost_quadrants
 
 # HistGradientBoosting keeps categories in at most 255 bins; richer columns are read as ordered codes.
 _MOST_CATEGORIES = 255
@@ -26,7 +28,7 @@ _NEWTON_STEPS = 50
 _MOST_SPREAD = 2.0
 _SPECK = 1e-3
 _FEW_ROWS = 1000
-_MOST_FOREST_ROWS = 5000
+_MANY_ROWS = 5000
 _MOST_TREE_ROWS = 2000
 
 
@@ -39,17 +41,19 @@ class CoverageClassifier:
     n_bags : int or None
         Boosters, each trained without one part of the rows and stopped on it; at least 2. None means 3
         below 1 000 training rows and 5 above.
-    learning_rate : float
-        Of every booster.
+    learning_rate : float or None
+        Of every booster. None means 0.1 for quadrants and 0.3 for trees.
     max_iter : int
-        Most trees per booster.
-    patience : int
-        Trees without improvement on the unseen part before a booster stops.
+        Most steps per booster.
+    patience : int or None
+        Steps without improvement on the unseen part before a booster stops. None means 3 for quadrants
+        and 2 for trees.
     max_leaf_nodes : int or None
-        Leaves per tree of the boosters; None means 3 below 1 000 training rows, and above tries 3 and 8 (4
-        and 16 from 4 000 rows on) on the first bag and keeps what predicts its unseen part better.
+        Leaves per tree of boosters that grow trees. None means quadrants up to 5 000 training rows, and
+        above tries 4 and 16 leaves on the first bag and keeps what predicts its unseen part better.
     l2_regularization : float
-        Penalty on leaf values, in units of the curvature of the logarithmic loss (0.09 per row at 90 %).
+        Penalty on leaf values of those trees, in units of the curvature of the logarithmic loss (0.09 per
+        row at 90 %).
     n_trees : int
         Trees of the forest, 0 for none. It is left out above 5 000 training rows, where boosting needs no
         help.
@@ -76,21 +80,22 @@ class CoverageClassifier:
     """
 
     n_bags: int | None = None
-    learning_rate: float = 0.3
+    learning_rate: float | None = None
     max_iter: int = 120
-    patience: int = 2
+    patience: int | None = None
     max_leaf_nodes: int | None = None
     l2_regularization: float = 40.0
-    n_trees: int = 20
+    n_trees: int = 16
     shrink: bool = True
 
     def __post_init__(self) -> None:
         if self.n_bags is not None:
             check_count(self.n_bags, name="n_bags", minimum=2)
         check_count(self.max_iter, name="max_iter")
-        check_count(self.patience, name="patience")
+        if self.patience is not None:
+            check_count(self.patience, name="patience")
         check_count(self.n_trees, name="n_trees", minimum=0)
-        if not self.learning_rate > 0:
+        if self.learning_rate is not None and not self.learning_rate > 0:
             raise InputError(f"learning_rate must be positive, got {self.learning_rate}.")
 
     def fit_predict(
@@ -110,27 +115,52 @@ class CoverageClassifier:
         if min(misses, int(np.sum(w > 0)) - misses) < _FEWEST_MISSES:
             return self._level_only(z, target, w, test_target)
         base, test_base = logit(target), logit(test_target)
-        unseen, margins = self._boost(train, covered, w, weights is not None, test, rng)
+        parts = deal(covered, self.n_bags or (3 if len(covered) < _FEW_ROWS else 5), rng)
+        if self.max_leaf_nodes is None and len(covered) <= _MANY_ROWS:
+            unseen, margins = self._boost_quadrants(train, covered, w, parts, test, rng)
+        else:
+            unseen, margins = self._boost_trees(train, covered, w, parts, test, rng)
         views = [(unseen - base, _average(margins - test_base))]
-        if self.n_trees and len(covered) <= _MOST_FOREST_ROWS:
+        if self.n_trees and len(covered) <= _MANY_ROWS:
             unseen, margin = self._grow_forest(train, covered, w, base, test, rng)
             views.append((unseen - base, margin - test_base))
         return self._weigh(views, z, base, w, test_base)
 
-    def _boost(
+    def _boost_quadrants(
         self,
         train: Features,
         covered: np.ndarray,
         w: np.ndarray,
-        weighted: bool,
+        parts: np.ndarray,
+        test: Features,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return boost_quadrants(
+            train,
+            covered,
+            w,
+            parts,
+            test,
+            rng,
+            learning_rate=self.learning_rate or 0.1,
+            patience=self.patience or 3,
+            max_iter=self.max_iter,
+        )
+
+    def _boost_trees(
+        self,
+        train: Features,
+        covered: np.ndarray,
+        w: np.ndarray,
+        parts: np.ndarray,
         test: Features,
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Logits of the rows each booster has not seen, and of the test rows for every booster."""
-        n_bags = self.n_bags or (3 if len(covered) < _FEW_ROWS else 5)
-        parts = deal(covered, n_bags, rng)
+        n_bags = int(parts.max()) + 1
         unseen, margins = np.empty(len(covered)), np.empty((n_bags, len(test)))
-        sizes = self._tree_sizes(len(covered))
+        sizes = (4, 16) if self.max_leaf_nodes is None else (self.max_leaf_nodes,)
+        weighted = bool((w != 1.0).any())
         for part in range(n_bags):
             seen, held = parts != part, parts == part
             options = {"sample_weight": w[seen], "sample_weight_val": w[held]} if weighted else {}
@@ -155,14 +185,6 @@ class CoverageClassifier:
             margins[part] = booster.decision_function(test.values)
         return unseen, margins
 
-    def _tree_sizes(self, n: int) -> tuple[int, ...]:
-        """Leaves per tree to try: few for effects of single features, more for features that interact."""
-        if self.max_leaf_nodes is not None:
-            return (self.max_leaf_nodes,)
-        if n < _FEW_ROWS and self.n_trees:
-            return (3,)  # the forest sees interactions, and every fit counts
-        return (3, 8) if n < 4000 else (4, 16)
-
     def _booster(self, train: Features, leaves: int, n: int, seed: int) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -170,7 +192,7 @@ class CoverageClassifier:
             j for j, c in enumerate(train.categories) if c is not None and len(c) <= _MOST_CATEGORIES
         ]
         return HistGradientBoostingClassifier(
-            learning_rate=self.learning_rate,
+            learning_rate=self.learning_rate or 0.3,
             max_iter=self.max_iter,
             max_leaf_nodes=leaves,
             min_samples_leaf=max(2, min(20, n // 10)),
@@ -178,7 +200,7 @@ class CoverageClassifier:
             categorical_features=categorical or None,
             early_stopping=True,
             scoring="loss",
-            n_iter_no_change=self.patience,
+            n_iter_no_change=self.patience or 2,
             random_state=seed,
         )
 
@@ -192,18 +214,19 @@ class CoverageClassifier:
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Logits of a small forest for the rows left out of each tree's sample, and for the test rows."""
-        from sklearn.tree import ExtraTreeClassifier
+        from sklearn.tree import DecisionTreeClassifier
 
         X, Z = train.values.astype(np.float32), test.values.astype(np.float32)
         # Checks cost as much as the trees; only missing values need them.
         check = bool(np.isnan(X).any() or np.isnan(Z).any())
         n = len(covered)
+        drawn = min(n, _MOST_TREE_ROWS)
+        # Leaves that grow with the sample: large enough to tell 80 % from 100 %, small enough to be local.
+        leaf = max(2, round(1.5 * np.sqrt(drawn)))
         held, votes, predicted = np.zeros(n), np.zeros(n), np.zeros(len(Z))
         for _ in range(self.n_trees):
-            repeats = np.bincount(rng.integers(0, n, size=min(n, _MOST_TREE_ROWS)), minlength=n)
-            tree = ExtraTreeClassifier(
-                min_samples_leaf=5, max_features=1.0, random_state=int(rng.integers(2**31))
-            )
+            repeats = np.bincount(rng.integers(0, n, size=drawn), minlength=n)
+            tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=int(rng.integers(2**31)))
             tree.fit(X, covered, sample_weight=repeats * w, check_input=check)
             if tree.n_classes_ == 2:
                 out = repeats == 0
@@ -235,7 +258,8 @@ class CoverageClassifier:
         departure = np.full(len(test_base), beta[0])
         for slope, (_, margin) in zip(beta[1:], kept, strict=True):
             departure += slope * margin
-        parameters = len(beta)
+        # The step at which the boosters stopped was chosen too.
+        parameters = len(beta) + (1 if kept else 0)
         if kept and (bend := _bend(design @ beta, z, base, w, gain)):
             departure, gain, parameters = bend.along(departure), bend.gain, parameters + 1
         shrunk, full = self._shrunk(test_base, departure, gain, parameters)

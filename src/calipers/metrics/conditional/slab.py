@@ -30,6 +30,9 @@ _BLOCK_CELLS = 1 << 19
 _MOST_CATEGORIES = 20
 # Projections closer than this, in spreads of a feature, are one value: rounding must not split ties.
 _TIE = 1e-9
+_ONE_SLAB = (
+    "no feature varies among the rows searched: the only slab is all rows, this is the marginal coverage"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def worst_slab_coverage(
 
     Given the slab, the measured rows are fresh: the interval is Clopper-Pearson and the test binomial,
     one-sided towards too little coverage. Without rows of the other half in the slab the value is NaN.
+    Where no feature varies the only slab is everything: the value is then the coverage of the measured half,
+    and ``reason`` says so.
 
     References
     ----------
@@ -132,11 +137,18 @@ def worst_slab_coverage(
     columns, names = scaled_columns(features, search)
     slab = worst_slab(columns[search], z[search], min_mass, _directions(columns.shape[1], count, rng))
     inside = measure[slab.holds(columns[measure])]
-    return _measured(slab, names, z[inside], len(measure), target, level)
+    reason = "" if columns[search].any() else _ONE_SLAB
+    return _measured(slab, names, z[inside], len(measure), target, level, reason)
 
 
 def _measured(
-    slab: Slab, names: list[str], z: np.ndarray, n: int, target: float | None, confidence: float
+    slab: Slab,
+    names: list[str],
+    z: np.ndarray,
+    n: int,
+    target: float | None,
+    confidence: float,
+    reason: str,
 ) -> Estimate:
     hits, total = int(z.sum()), len(z)
     low, high = clopper_pearson(hits, total, confidence=confidence)
@@ -150,7 +162,7 @@ def _measured(
         "confidence": confidence,
         "n": n,
         "method": "slab found on one half, share of covered rows on the other, Clopper-Pearson interval",
-        "reason": "" if total else "no row of the measured half lies in the slab",
+        "reason": reason if total else "no row of the measured half lies in the slab",
         "details": {
             "searched": slab.coverage,
             "searched_mass": slab.mass,
@@ -162,8 +174,9 @@ def _measured(
         },
     }
     if target is None or not total:
-        reason = fields["reason"] or "without alpha there is no promise to test"
-        return Estimate(**(fields | {"reason": reason}))
+        untested = "without alpha there is no promise to test" if total else ""
+        said = "; ".join(part for part in (fields["reason"], untested) if part)
+        return Estimate(**(fields | {"reason": said}))
     law = CoverageLaw(total, 1.0 - target)
     return Estimate(
         **fields,

@@ -95,15 +95,32 @@ def test_nothing_to_learn_is_shrunk_and_a_strong_signal_is_not():
     assert strong[Z[:, 0] > 0.6].mean() < 0.7
 
 
-def test_the_forest_sees_features_that_only_work_together():
+def test_features_that_only_work_together_are_seen_in_four_hundred_rows():
     rng = np.random.default_rng(2)
-    X, Z = rng.uniform(-1, 1, size=(900, 2)), rng.uniform(-1, 1, size=(2000, 2))
-    z = rng.random(900) < np.where(X[:, 0] * X[:, 1] > 0, 0.75, 1.0)
+    X, Z = rng.uniform(-1, 1, size=(400, 4)), rng.uniform(-1, 1, size=(2000, 4))
+    z = rng.random(400) < np.where(X[:, 0] * X[:, 1] > 0, 0.75, 1.0)
     h, _ = predict(CoverageClassifier(), X, z, Z)
-    without, _ = predict(CoverageClassifier(n_trees=0, max_leaf_nodes=3), X, z, Z)
+    greedy, _ = predict(CoverageClassifier(n_trees=0, max_leaf_nodes=3), X, z, Z)
     bad = Z[:, 0] * Z[:, 1] > 0
-    assert h[~bad].mean() - h[bad].mean() > 0.1
-    assert h[~bad].mean() - h[bad].mean() > without[~bad].mean() - without[bad].mean()
+    assert h[~bad].mean() - h[bad].mean() > 0.15
+    assert h[~bad].mean() - h[bad].mean() > greedy[~bad].mean() - greedy[bad].mean() + 0.1
+
+
+def test_above_five_thousand_rows_the_boosters_grow_trees():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(size=(5200, 3))
+    z = rng.random(5200) < np.where(X[:, 1] > 0.7, 0.7, 0.98)
+    h, _ = predict(CoverageClassifier(n_bags=2), X, z, X[:800])
+    assert np.abs(h - np.where(X[:800, 1] > 0.7, 0.7, 0.98)).mean() < 0.03
+
+
+def test_trees_of_given_size_take_weights_at_any_number_of_rows():
+    rng = np.random.default_rng(6)
+    X = rng.uniform(size=(600, 2))
+    z = rng.random(600) < np.where(X[:, 0] > 0.5, 0.6, 0.95)
+    w = np.where(X[:, 0] > 0.5, 0.0, 1.0)
+    h, _ = predict(CoverageClassifier(max_leaf_nodes=4, n_trees=0), X, z, X, weights=w)
+    assert h.min() > 0.85
 
 
 def test_missing_values_and_weights_pass_through_every_part():

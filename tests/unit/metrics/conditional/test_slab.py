@@ -34,11 +34,17 @@ def test_the_search_finds_the_brute_force_minimum_with_and_without_ties(seed, mi
         assert inside.mean() == pytest.approx(slab.mass)
 
 
-def test_constant_features_leave_one_slab():
+@pytest.mark.parametrize("value", [1.0, np.nan])
+def test_features_that_do_not_vary_leave_one_slab_and_the_answer_says_so(value):
     z = np.arange(100) % 10 > 0
-    e = worst_slab_coverage(np.ones((100, 2)), z, alpha=0.1, random_state=0)
+    e = worst_slab_coverage(np.full((100, 2), value), z, alpha=0.1, random_state=0)
     assert e.details["rows"] == 50
     assert e.details["searched_mass"] == 1.0
+    assert "no feature varies" in e.reason
+    untested = worst_slab_coverage(np.full((100, 2), value), z, random_state=0)
+    assert "no feature varies" in untested.reason
+    assert "without alpha" in untested.reason
+    assert worst_slab_coverage(np.arange(100.0)[:, None], z, alpha=0.1, random_state=0).reason == ""
 
 
 def test_units_of_a_column_do_not_matter():
