@@ -111,7 +111,8 @@ def failing_regions(
     Notes
     -----
     Search: rules are grown condition by condition, the best 12 at a time, to explain as much as possible of
-    the squared excess risk, ``(sum_R (z - t))^2 / |R|``; a further condition must add 15 %. When a region is
+    the squared excess risk, ``(sum_R (z - t))^2 / |R|``; a further condition must add 15 %, and
+    more than the luckiest of M useless ones would, 2 log M squared standard errors. When a region is
     found its rows are laid aside and the search goes on; a rule at least four fifths new is kept. Bounds are
     rounded before they are used: what is printed is what was measured. At most 20 000 rows search. Given the
     rules the measuring rows are fresh, so tests and intervals are exact binomial ones.
@@ -182,7 +183,10 @@ def _best_rule(
             break
         grown.sort(key=lambda found: -found[2])
         beam = grown[:_BEAM]
-        if beam[0][2] > _WORTH_A_CONDITION * best[2]:
+        # The luckiest of M useless conditions adds about 2 log M.
+        added = len(beam[0][0]) - max(1, len(best[0]))
+        luck = 2.0 * added * math.log(len(search.conditions))
+        if beam[0][2] > max(_WORTH_A_CONDITION * best[2], best[2] + luck):
             best = beam[0]
     return best
 

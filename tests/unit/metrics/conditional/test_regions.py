@@ -139,3 +139,15 @@ def test_of_two_categories_the_failing_one_is_named():
     covered = rng.random(1500) < np.where(city == "Rome", 0.6, 0.9)
     table = failing_regions(pl.DataFrame({"city": city}), covered, alpha=0.1, random_state=0)
     assert list(table) == ["city is Rome"]
+
+
+def test_rules_do_not_grow_by_the_luckiest_of_many_useless_conditions():
+    added = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(800, 4))
+        z = rng.random(800) < np.where(X[:, 0] > 0.75, 0.6, 0.95)
+        rules = failing_regions(X, z, alpha=0.1, keep="all", random_state=seed)
+        added += [rule.count(" and ") for rule in rules if "x0 >" in rule][:1]
+    assert len(added) == 12
+    assert sum(added) <= 2  # 5 when 15 % more was enough
