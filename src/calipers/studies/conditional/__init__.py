@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calipers.datasets import HeteroscedasticWorld
 from calipers.studies.conditional import benchmark, claims, figures, humans, synthetic
-from calipers.studies.conditional.stage import stage
+from calipers.studies.conditional.stage import Row, stage
 from calipers.studies.outcome import Claim, StudyReport, write_table
 from calipers.studies.progress import study_progress
 
@@ -79,6 +79,8 @@ def _worlds(out: Path, quick: bool) -> tuple[list[Claim], list[Path]]:
     files = [out / f"{name}.csv" for name in ("sample_efficiency", "one_dimension", "two_outputs")]
     files.append(figures.draw_efficiency(rows, truth, out / "sample_efficiency.png"))
     files.append(figures.draw_curve(curve, out / "one_dimension.png"))
+    by_seed = [row | {"data": row["seed"]} for row in volumes]
+    files.append(figures.draw_scores(by_seed, out / "two_outputs.png"))
     return found, files
 
 
@@ -111,18 +113,23 @@ def _public_data(data: Path | None, out: Path, quick: bool) -> tuple[list[Claim]
                 data, ("resnet110",) if quick else ("resnet110", "lenet5", "vgg16"), rows, progress
             ),
         )  # fmt: skip
-    shares = claims.recovered(compared)
     found = [
-        *claims.check_classifiers(shares, decide=not quick),
+        *claims.check_classifiers(claims.recovered(compared), decide=not quick),
         *claims.check_scores(widths, decide=not quick),
         *claims.check_scores(sets, decide=not quick),
         *claims.check_humans(votes, decide=not quick),
     ]
     files = [out / f"{name}.csv" for name in ("classifiers", "regression_scores", "set_scores", "humans")]
-    table = [(name, *values) for name, values in shares.items()]
+    return found, [*files, *_draw_public_data(claims.recovered(compared), widths, sets, out)]
+
+
+def _draw_public_data(
+    shares: dict[str, tuple[float, float, float]], widths: list[Row], sets: list[Row], out: Path
+) -> list[Path]:
     header = ("classifier", "share of largest L1", "share of largest L2", "CPU seconds per 1000 rows")
-    files.append(write_table(out / "recovered.csv", header, table))
-    files.append(figures.draw_classifiers(shares, out / "classifiers.png"))
-    files.append(figures.draw_scores(widths, out / "regression_scores.png"))
-    files.append(figures.draw_scores(sets, out / "set_scores.png"))
-    return found, files
+    return [
+        write_table(out / "recovered.csv", header, [(name, *values) for name, values in shares.items()]),
+        figures.draw_classifiers(shares, out / "classifiers.png"),
+        figures.draw_scores(widths, out / "regression_scores.png"),
+        figures.draw_scores(sets, out / "set_scores.png"),
+    ]

@@ -41,7 +41,7 @@ def draw_efficiency(rows: list[Row], truth: float, path: Path) -> Path:
             ax.errorbar(sizes, mean, yerr=spread, color=colour, marker="o", capsize=3, label=measure)
         ax.axhline(truth if sets == "marginal" else 0.0, color="black", ls=":", label="true L1-ERT")
         ax.set(xscale="log", xlabel="rows", title=title)
-    axes[0].set_ylabel("distance from the target")
+    axes[0].set_ylabel("distance from the target\n(bars: one standard deviation over seeds)")
     axes[1].legend(fontsize=8)
     return _save(figure, path)
 
