@@ -225,16 +225,13 @@ def check_material(
     n = check_same_length(
         y_true=as_numpy(y_true, name="y_true"), **{k: v for k, v in matrices.items() if v is not None}
     )
-    outcome = _outcome(y_true, matrices, classes, stated)
-    labels, codes = (None, None) if groups is None else check_groups(groups, n)
     seed = int(generator(random_state).integers(2**31))
     return Material(
-        **outcome,
+        **_outcome(y_true, matrices, classes, stated),
         **matrices,
+        **({} if groups is None else _check_named_groups(groups, n)),
         alphas=alphas,
         features=_rows_of(None if X is None else check_features(X), n, "X"),
-        group_labels=() if labels is None else tuple(str(label) for label in labels),
-        groups=codes,
         ease=_rows_of(_check_ease(ease, X, seed), n, "ease"),
         time=_rows_of(None if time is None else _check_time(time), n, "time"),
         weights=check_weights(sample_weight, n),
@@ -270,6 +267,11 @@ def _unpacked(stated: dict[str, Any], y_true: Any, classes: Any) -> tuple[dict[s
         stated["sets"], y_true, classes=classes, n_classes=widths[0] if widths else None
     )
     return stated | {"sets": sets}, classes
+
+
+def _check_named_groups(groups: Any, n: int) -> dict[str, Any]:
+    labels, codes = check_groups(groups, n)
+    return {"groups": codes, "group_labels": tuple(str(label) for label in labels)}
 
 
 def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:

@@ -51,6 +51,8 @@ class Reading:
     ----------
     code, title, question : str
         Of the finding it will become.
+    subject : str
+        What was looked at; the title of a finding that is no fault.
     evidence : Estimate or None
         The number behind it.
     p_value : float or None
@@ -82,6 +84,7 @@ class Reading:
     code: str
     title: str
     question: str
+    subject: str = ""
     evidence: Estimate | None = None
     p_value: float | None = None
     effect: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ class Change:
     def verdict(self) -> str:
         """better, worse, or "no change beyond noise"; never better inside the noise.
 
-        A size by itself is neither: too small covers too little. It is "larger" or "smaller".
+        A size by itself is neither: too small covers too little. It is "larger" or "smaller". A change
+        across the target that ends about as far from it as before is "past the target".
         """
         d = self.difference
         if self.is_size and d.std_error == 0 and float(d) != 0:
@@ -67,13 +69,17 @@ class Change:
             return "no change beyond noise"
         if self.is_size:
             return "larger" if float(d) > 0 else "smaller"
-        goal = -np.inf if self.target is None else self.target
-        closer = (
-            float(d) < 0
-            if self.target is None
-            else abs(float(self.after) - goal) < abs(float(self.before) - goal)
-        )
-        return "better" if closer else "worse"
+        if self.target is None:
+            return "better" if float(d) < 0 else "worse"
+        before, after = float(self.before) - self.target, float(self.after) - self.target
+        if before * after < 0 and abs(before + after) <= self._noise_of_sum():
+            return "past the target"
+        return "better" if abs(after) < abs(before) else "worse"
+
+    def _noise_of_sum(self) -> float:
+        """1.96 standard errors of before + after, whose variance is 2 (var + var) - var(difference)."""
+        errors = [e.std_error or 0.0 for e in (self.before, self.after, self.difference)]
+        return 1.959964 * math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the report."""

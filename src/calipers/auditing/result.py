@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ class Audit:
         Every number, by name.
     pictures : tuple of Picture
         The curves of the report.
+    measured : mapping
+        Question -> names of the estimates made for it.
     name, source : str
         How the predictor is called, and the file it came from.
 
@@ -50,6 +53,7 @@ class Audit:
     findings: tuple[Finding, ...]
     estimates: EstimateTable
     pictures: tuple[Picture, ...] = ()
+    measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
     source: str = ""
 
@@ -78,7 +82,9 @@ class Audit:
                 "seed": self.material.seed,
                 "given": sorted(self.material.have),
             },
-            questions=[plan.to_dict() for plan in self.plan],
+            questions=[
+                plan.to_dict() | {"numbers": list(self.measured.get(plan.question, ()))} for plan in self.plan
+            ],
             findings=self.findings,
             estimates=self.estimates,
             pictures=[

@@ -12,6 +12,7 @@ from calipers.arrays import RandomState
 from calipers.auditing.checks import CHECKS
 from calipers.auditing.material import Material, check_material
 from calipers.auditing.plan import is_ready, plan_audit, what_to_add
+from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
@@ -146,13 +147,17 @@ def audit_material(
         readings.extend(run_check(check, material))
     if progress is not None:
         progress("", len(ready), len(ready))
-    findings = [*_told_once(judge_all(readings)), *_not_run(checks, ready, material)]
+    findings = [*_told_once(judge_all(readings, rows=material.n)), *_not_run(checks, ready, material)]
     return Audit(
         material=material,
         plan=plan_audit(material, checks),
         findings=tuple(sorted(findings, key=_order)),
         estimates=EstimateTable(_estimates(readings), title="Everything that was measured"),
         pictures=_pictures(readings),
+        measured={
+            question: tuple(e.name for r in readings if r.question == question for e in r.estimates)
+            for question in QUESTIONS
+        },
         name=name,
         source=source,
     )
@@ -161,13 +166,19 @@ def audit_material(
 def run_check(check: Check, material: Material) -> list[Reading]:
     """The readings of one check; of several alphas the one with most evidence per code."""
     if check.once is not None:
-        return _as_list(check.once(material))
+        return _named(check, _as_list(check.once(material)))
     if check.at_level is None:
         raise InputError(f"{check.code} has nothing to run.")
     per_level = [_as_list(check.at_level(material, level)) for level in material.levels]
     if len(per_level) == 1:
-        return per_level[0]
-    return merge_levels([reading for readings in per_level for reading in readings], len(per_level))
+        return _named(check, per_level[0])
+    merged = merge_levels([reading for readings in per_level for reading in readings], len(per_level))
+    return _named(check, merged)
+
+
+def _named(check: Check, readings: Sequence[Reading]) -> list[Reading]:
+    """The readings with what was looked at, for the case that nothing is found."""
+    return [replace(reading, subject=check.title) for reading in readings]
 
 
 def merge_levels(readings: Sequence[Reading], n_levels: int) -> list[Reading]:

@@ -27,22 +27,29 @@ LEVEL = 0.05
 SERIOUS = 3.0
 
 
-def judge_all(readings: Sequence[Reading], *, level: float = LEVEL) -> list[Finding]:
-    """A finding per reading, with p-values corrected for the number of tests among them."""
+def judge_all(readings: Sequence[Reading], *, rows: int | None = None, level: float = LEVEL) -> list[Finding]:
+    """A finding per reading, with p-values corrected for the number of tests; ``rows`` of the audit."""
     p_values = [np.nan if r.p_value is None or r.not_applicable else r.p_value for r in readings]
     adjusted = holm(p_values) if p_values else np.array([])
     tests = int(np.sum(~np.isnan(adjusted)))
     return [
-        judge(reading, None if math.isnan(p) else float(p), tests=tests, level=level)
+        judge(reading, None if math.isnan(p) else float(p), tests=tests, rows=rows, level=level)
         for reading, p in zip(readings, adjusted, strict=True)
     ]
 
 
-def judge(reading: Reading, adjusted: float | None, *, tests: int = 1, level: float = LEVEL) -> Finding:
+def judge(
+    reading: Reading,
+    adjusted: float | None,
+    *,
+    tests: int = 1,
+    rows: int | None = None,
+    level: float = LEVEL,
+) -> Finding:
     """The finding of one reading, given its corrected p-value (None: it was not tested)."""
     base = Finding(
         code=reading.code,
-        title=reading.title,
+        title=reading.subject or reading.title,
         question=reading.question,
         outcome="not_applicable",
         sentence=reading.not_applicable,
@@ -55,6 +62,7 @@ def judge(reading: Reading, adjusted: float | None, *, tests: int = 1, level: fl
     if severity != "none":
         return replace(
             base,
+            title=reading.title,
             outcome="fault",
             severity=severity,
             sentence=reading.fault,
@@ -63,7 +71,7 @@ def judge(reading: Reading, adjusted: float | None, *, tests: int = 1, level: fl
         )
     if _is_open(reading):
         return replace(
-            base, outcome="cannot_tell", sentence=_open_sentence(reading), n_needed=reading.rows_needed
+            base, outcome="cannot_tell", sentence=_open_sentence(reading, rows), n_needed=reading.rows_needed
         )
     return replace(base, outcome="clean", sentence=reading.clean)
 
@@ -86,8 +94,10 @@ def _is_open(reading: Reading) -> bool:
     return reading.effect_high is not None and reading.effect_high > SERIOUS * reading.tolerance
 
 
-def _open_sentence(reading: Reading) -> str:
-    rows = reading.evidence.n if reading.evidence is not None else None
+def _open_sentence(reading: Reading, rows: float | None) -> str:
+    """How many rows are missing; the evidence may be about a part of them, so the audit's own are counted."""
+    if rows is None:
+        rows = reading.evidence.n if reading.evidence is not None else None
     if reading.rows_needed is None or rows is None or reading.rows_needed <= rows:
         return "Cannot tell with these rows; the interval leaves room for a fault that matters."
     more = math.ceil(reading.rows_needed - rows)

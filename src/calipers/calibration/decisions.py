@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,17 +147,12 @@ def loss_ratio(
     rows = _check_rows(y_true, (before, after), pos_label, sample_weight)
     losses = [_losses(rows.positive, p, false_positive_cost, false_negative_cost) for p in rows.stated]
     cells, masses = _cells(losses[0], losses[1], rows.weights)
-    total = float(masses.sum())
+    threshold = decision_threshold(false_positive_cost, false_negative_cost)
+    details = _loss_details(cells, masses) | {"threshold": threshold}
+    base = Estimate(name="loss ratio", value=math.nan, n=float(masses.sum()), details=details)
+    if details["loss_before"] == 0:
+        return replace(base, reason="nothing was lost before calibration, so the ratio is undefined")
     lost = masses @ cells
-    details = {
-        "loss_before": float(lost[0]) / total,
-        "loss_after": float(lost[1]) / total,
-        "changed": float(masses[cells[:, 0] != cells[:, 1]].sum()),
-        "threshold": decision_threshold(false_positive_cost, false_negative_cost),
-    }
-    if lost[0] == 0:
-        reason = "nothing was lost before calibration, so the ratio is undefined"
-        return Estimate(name="loss ratio", value=math.nan, n=total, reason=reason, details=details)
     boot = bca_interval(
         float(lost[1] / lost[0]),
         _ratio_draws(cells, masses, n_draws, generator(random_state)),
@@ -164,20 +160,20 @@ def loss_ratio(
         confidence=confidence,
     )
     change = paired_difference(losses[1], losses[0], name="change of loss", weights=rows.weights)
-    return Estimate(
-        name="loss ratio",
-        value=boot.value,
-        std_error=boot.std_error,
-        low=boot.low,
-        high=boot.high,
-        confidence=confidence,
-        n=total,
-        p_value=change.p_value,
-        alternative="two-sided",
+    return replace(
+        base, value=boot.value, std_error=boot.std_error, low=boot.low, high=boot.high,
+        confidence=confidence, p_value=change.p_value, alternative="two-sided",
         method="ratio of paired means, BCa bootstrap over cells; paired t test",
         reason="; ".join(text for text in (boot.reason, _no_test(change)) if text),
         details=details | {"difference": change.value, "difference_std_error": change.std_error},
-    )
+    )  # fmt: skip
+
+
+def _loss_details(cells: np.ndarray, masses: np.ndarray) -> dict[str, float | None]:
+    """Average losses before and after, and the mass of changed decisions."""
+    before, after = masses @ cells / masses.sum()
+    changed = masses[cells[:, 0] != cells[:, 1]].sum()
+    return {"loss_before": float(before), "loss_after": float(after), "changed": float(changed)}
 
 
 def _no_test(change: Estimate) -> str:

@@ -7,47 +7,66 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calipers.cli.options import JsonOption
+
 if TYPE_CHECKING:
     from calipers.performance import LossForecast
 
 _SPLIT = "module:name"
 
 
+DataOption = Annotated[Path, typer.Option("--data", help="Rows: csv, parquet, arrow, json-lines, npz.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="module:name of an estimator, its class, or a function that makes one."),
+]
+TargetOption = Annotated[str, typer.Option("--target", help="Column to predict.")]
+LossOption = Annotated[
+    str, typer.Option("--loss", help="squared, absolute, log, zero_one, hinge, ... or a scorer's name.")
+]
+LossesOption = Annotated[
+    str | None,
+    typer.Option("--losses", help="Column of losses observed already; then no model is needed."),
+]
+LevelOption = Annotated[float, typer.Option("--alpha", help="Allowed miscoverage; 0.1 asks for 90 %.")]
+AlgorithmOption = Annotated[
+    bool, typer.Option("--algorithm", help="Forecast the algorithm trained anew, not one model.")
+]
+PointsOption = Annotated[
+    int | None, typer.Option("--points", help="Training subsets, each with a case of its own.")
+]
+TrainSizeOption = Annotated[
+    int | None, typer.Option("--train-size", help="Rows per training subset, in place of --points.")
+]
+BatchOption = Annotated[int, typer.Option("--batch", help="Rows per loss: forecast a batch's mean loss.")]
+FailureOption = Annotated[
+    str, typer.Option("--on-failure", help="raise, or infinite: count a failed fit as infinite loss.")
+]
+JobsOption = Annotated[int | None, typer.Option("--jobs", help="Workers; -1 for all cores.")]
+CacheOption = Annotated[
+    Path | None, typer.Option("--cache", help="Folder of finished fits: an interrupted run resumes.")
+]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the interval into this file.")]
+SplitSeedOption = Annotated[int, typer.Option("--seed", help="Seed of the splits and fits.")]
+
+
 def command(
-    data: Annotated[Path, typer.Option("--data", help="File of rows: csv, parquet, arrow, json-lines, npz.")],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="module:name of an estimator, its class, or a function that makes one."),
-    ] = None,
-    target: Annotated[str, typer.Option("--target", help="Column to predict.")] = "y_true",
-    loss: Annotated[
-        str, typer.Option("--loss", help="squared, absolute, log, zero_one, hinge, ... or a scorer's name.")
-    ] = "squared",
-    losses: Annotated[
-        str | None,
-        typer.Option("--losses", help="Column of losses observed already; then no model is needed."),
-    ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="Allowed miscoverage; 0.1 asks for 90 %.")] = 0.1,
-    algorithm: Annotated[
-        bool, typer.Option("--algorithm", help="Forecast the algorithm trained anew, not one model.")
-    ] = False,
-    points: Annotated[
-        int | None, typer.Option("--points", help="Training subsets, each with a case of its own.")
-    ] = None,
-    train_size: Annotated[
-        int | None, typer.Option("--train-size", help="Rows per training subset, in place of --points.")
-    ] = None,
-    batch: Annotated[int, typer.Option("--batch", help="Rows per loss: forecast a batch's mean loss.")] = 1,
-    on_failure: Annotated[
-        str, typer.Option("--on-failure", help="raise, or infinite: count a failed fit as infinite loss.")
-    ] = "raise",
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Workers; -1 for all cores.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder of finished fits: an interrupted run resumes.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the interval into this file.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the splits and fits.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not sentences.")] = False,
+    data: DataOption,
+    model: ModelOption = None,
+    target: TargetOption = "y_true",
+    loss: LossOption = "squared",
+    losses: LossesOption = None,
+    alpha: LevelOption = 0.1,
+    algorithm: AlgorithmOption = False,
+    points: PointsOption = None,
+    train_size: TrainSizeOption = None,
+    batch: BatchOption = 1,
+    on_failure: FailureOption = "raise",
+    jobs: JobsOption = None,
+    cache: CacheOption = None,
+    plot: PlotOption = None,
+    seed: SplitSeedOption = 0,
+    as_json: JsonOption = False,
 ) -> int:
     """Forecast the next loss of a model, or of an algorithm once it is trained anew.
 

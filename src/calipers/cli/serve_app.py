@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,50 +71,75 @@ class Guard(BaseHTTPMiddleware):
         return None
 
 
-def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, folder: Path) -> Starlette:
-    """The application; ``folder`` holds uploads and belongs to this run alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """What is answered at each address.
 
-    async def page(request: Request) -> Response:
-        names = {number: path.name for number, path in workshop.files.items()}
+    Parameters
+    ----------
+    workshop : Workshop
+        Files and audits.
+    upload_limit : int
+        Largest upload, in bytes.
+    folder : Path
+        Where uploads are kept while the page runs.
+    """
+
+    workshop: Workshop
+    upload_limit: int
+    folder: Path
+
+    async def page(self, request: Request) -> Response:
+        """The page itself."""
+        names = {number: path.name for number, path in self.workshop.files.items()}
         html = template("serve.html").render(files=names, style=asset("report.css"), script=asset("serve.js"))
         return HTMLResponse(html)
 
-    async def columns(request: Request) -> Response:
-        return JSONResponse(workshop.columns(request.path_params["number"]))
+    async def columns(self, request: Request) -> Response:
+        """Columns of a file and their roles."""
+        return JSONResponse(self.workshop.columns(request.path_params["number"]))
 
-    async def start(request: Request) -> Response:
+    async def start(self, request: Request) -> Response:
+        """Begin an audit."""
         asked = await request.json()
         if not isinstance(asked, dict) or not isinstance(asked.get("choices", {}), dict):
             raise InputError("the request must be a dictionary with file and choices.")
-        return JSONResponse({"job": workshop.start(str(asked.get("file")), asked.get("choices", {}))})
+        return JSONResponse({"job": self.workshop.start(str(asked.get("file")), asked.get("choices", {}))})
 
-    async def state(request: Request) -> Response:
-        job = workshop.jobs.get(request.path_params["identity"])
+    async def state(self, request: Request) -> Response:
+        """Where an audit stands."""
+        job = self.workshop.jobs.get(request.path_params["identity"])
         return JSONResponse(job.state()) if job else JSONResponse({"error": "no such audit"}, status_code=404)
 
-    async def report(request: Request) -> Response:
-        job = workshop.jobs.get(request.path_params["identity"])
+    async def report(self, request: Request) -> Response:
+        """The report of a finished audit."""
+        job = self.workshop.jobs.get(request.path_params["identity"])
         if job is None or job.audit is None:
             return PlainTextResponse("no such report", status_code=404)
         return HTMLResponse(job.audit.to_html())
 
-    async def compared(request: Request) -> Response:
-        return HTMLResponse(workshop.compare(request.query_params.getlist("job")))
+    async def compared(self, request: Request) -> Response:
+        """The comparison of finished audits."""
+        return HTMLResponse(self.workshop.compare(request.query_params.getlist("job")))
 
-    async def upload(request: Request) -> Response:
+    async def upload(self, request: Request) -> Response:
+        """Take a file in."""
         name = Path(request.query_params.get("name", "")).name
-        place = await receive(request, name, folder, upload_limit)
-        return JSONResponse({"file": workshop.add(place), "name": name})
+        place = await receive(request, name, self.folder, self.upload_limit)
+        return JSONResponse({"file": self.workshop.add(place), "name": name})
 
-    base = f"/{token}"
+
+def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, folder: Path) -> Starlette:
+    """The application; ``folder`` holds uploads and belongs to this run alone."""
+    pages, base = Pages(workshop=workshop, upload_limit=upload_limit, folder=folder), f"/{token}"
     routes = [
-        Route(f"{base}/", page),
-        Route(f"{base}/columns/{{number}}", columns),
-        Route(f"{base}/run", start, methods=["POST"]),
-        Route(f"{base}/jobs/{{identity}}", state),
-        Route(f"{base}/reports/{{identity}}", report),
-        Route(f"{base}/compare", compared),
-        Route(f"{base}/upload", upload, methods=["POST"]),
+        Route(f"{base}/", pages.page),
+        Route(f"{base}/columns/{{number}}", pages.columns),
+        Route(f"{base}/run", pages.start, methods=["POST"]),
+        Route(f"{base}/jobs/{{identity}}", pages.state),
+        Route(f"{base}/reports/{{identity}}", pages.report),
+        Route(f"{base}/compare", pages.compared),
+        Route(f"{base}/upload", pages.upload, methods=["POST"]),
     ]
     return Starlette(
         routes=routes,

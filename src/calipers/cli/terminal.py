@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from calipers.report.words import MARKS
@@ -42,6 +43,7 @@ def print_audit(found: Audit) -> None:
         console.print(
             f"\n[{colour}]{finding.code} {finding.severity}[/] {escape(finding.title)}", highlight=False
         )
-        console.print(f"  {escape(finding.sentence)}", highlight=False)
+        console.print(Padding(escape(finding.sentence), (0, 0, 0, 2)), highlight=False)
         if finding.evidence is not None:
-            console.print(f"  [dim]{escape(str(finding.evidence))}[/]", highlight=False)
+            evidence = f"[dim]{escape(str(finding.evidence))}[/]"
+            console.print(Padding(evidence, (0, 0, 0, 2)), highlight=False)

@@ -97,7 +97,7 @@ def _state(
         return "cannot tell", open_ones[0].sentence
     missing = dict.fromkeys(entry["add"] for entry in question.get("missing", ()))
     reasons = [finding.sentence for finding in mine if finding.code in question.get("checks", ())]
-    return "not asked", next(iter([*reasons, *missing]), "")
+    return "not asked", next(iter([*reasons, *missing]), "It does not apply to this kind of prediction.")
 
 
 def _verdict(findings: Sequence[Finding], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 
 # Small enough that text stays readable when a phone shrinks the drawing to its width.
 WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 42
-ROW, LABEL_WIDTH, LABEL_LETTERS = 24, 130, 20
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 42
+ROW, LABEL_WIDTH, LABEL_LETTERS = 24, 160, 21
+LEGEND_ROW = 17
 COLOURS = 4
 
 Scale = Callable[[float], float]
@@ -85,7 +86,8 @@ def _lines(picture: Mapping[str, Any]) -> str:
     x_axis = make_axis(_values(curves, ("x",)))
     y_axis = make_axis(_values(curves, ("y", "low", "high", "null_low", "null_high")) + extra)
     x, y = x_axis.scale(LEFT, WIDTH - RIGHT), y_axis.scale(HEIGHT - BOTTOM, TOP)
-    parts = [_opening(HEIGHT, picture["title"]), _grid(x_axis, y_axis, x, y), _axis_names(curves[0])]
+    below = LEGEND_ROW * len(curves) if len(curves) > 1 else 0
+    parts = [_opening(HEIGHT + below, picture["title"]), _grid(x_axis, y_axis, x, y), _axis_names(curves[0])]
     parts += [_band(curve, "null_low", "null_high", x, y, "null") for curve in curves]
     if reference is not None:
         parts.append(_level_line(y(reference)))
@@ -198,11 +200,12 @@ def _bar(start: float, end: float, at: float, colour: str) -> str:
 
 
 def _legend(curves: Sequence[Mapping[str, Any]]) -> str:
+    """Names of several curves, below the drawing where they hide nothing."""
     if len(curves) < 2:
         return ""
     return "".join(
-        f'<circle class="dot c{i % COLOURS}" cx="{LEFT + 12}" cy="{TOP + 10 + 15 * i}" r="3.5"/>'
-        f'<text x="{LEFT + 20}" y="{TOP + 14 + 15 * i}">{escape(curve["name"])}</text>'
+        f'<circle class="dot c{i % COLOURS}" cx="{LEFT + 4}" cy="{HEIGHT + 4 + LEGEND_ROW * i}" r="3.5"/>'
+        f'<text x="{LEFT + 12}" y="{HEIGHT + 8 + LEGEND_ROW * i}">{escape(curve["name"])}</text>'
         for i, curve in enumerate(curves)
     )
 

@@ -45,6 +45,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
     if embedded:
         return _frame(render_html(document))
     pictures = [_picture(picture) for picture in document["pictures"]]
+    rows = [estimate_row(name, fields) for name, fields in document["estimates"].items()]
     return str(
         template("report.html").render(
             document=document,
@@ -52,7 +53,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             marks=MARKS,
             pictures=pictures,
             findings=[dict(f) | {"number": _sentence(f["evidence"])} for f in document["findings"]],
-            rows=[estimate_row(name, fields) for name, fields in document["estimates"].items()],
+            rows=rows,
+            numbers=_numbers_by_question(document, rows),
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
@@ -63,6 +65,16 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             ),
         )
     )
+
+
+def _numbers_by_question(
+    document: Mapping[str, Any], rows: list[tuple[str, str, str, str, str]]
+) -> dict[str, list[tuple[str, str, str, str, str]]]:
+    """The lines of the table of numbers that belong to each question."""
+    return {
+        question["question"]: [row for row in rows if row[0] in set(question.get("numbers", ()))]
+        for question in document["questions"]
+    }
 
 
 def _frame(page: str) -> str:
@@ -108,7 +120,7 @@ def _picture(picture: Mapping[str, Any]) -> dict[str, Any]:
         "question": picture["question"],
         "title": picture["title"],
         "caption": picture["caption"],
-        "methods": [curve["method"] for curve in picture["curves"] if curve["method"]],
+        "methods": list(dict.fromkeys(curve["method"] for curve in picture["curves"] if curve["method"])),
         "svg": draw(thin),
         "table": _table(thin),
         "slides": picture["name"] == "coverage_by_alpha",

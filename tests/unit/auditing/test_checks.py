@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import calipers
-from calipers.auditing.checks import adaptive, regions
+from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.everywhere import Parts
 from calipers.auditing.checks.forecast import later_rows
 from calipers.auditing.checks.probabilities import range_in_words
@@ -189,3 +190,21 @@ def test_fewer_parts_along_difficulty_where_the_hardest_would_hold_too_few_rows(
         reading = adaptive.coverage_along_difficulty(material, material.levels[0])
         assert reading.evidence is not None
         assert len(reading.evidence.details["labels"]) == parts
+
+
+def test_a_place_without_evidence_of_its_own_is_not_named() -> None:
+    y, intervals, X = failing_corner(0, 600)
+    material = check_material(y, intervals=intervals, X=X, random_state=0)
+    level = material.levels[0]
+    weak = {rule: replace(e, p_value=0.4) for rule, e in regions.regions_below(material, level).items()}
+    with patch.object(features, "regions_below", return_value=weak):
+        assert "Worst where" not in features.by_features_with_place(material, level).fault
+
+
+def test_an_easy_part_that_is_missed_is_not_called_hard() -> None:
+    rng = np.random.default_rng(10)
+    ease = rng.random(2000)
+    y = rng.normal(size=2000) * np.where(ease > 0.8, 3.0, 1.0)
+    found = calipers.audit(y, intervals=np.tile([-1.8, 1.8], (2000, 1)), ease=ease, random_state=0)
+    assert finding(found, "CAL401").where == "easiest fifth"
+    assert finding(found, "CAL401").title == "coverage changes with difficulty"

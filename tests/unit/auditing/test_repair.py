@@ -86,8 +86,15 @@ def test_sharpened_probabilities_by_hand() -> None:
     assert sharpened(np.array([[0.8, 0.2]]), 0.5)[0, 0] == pytest.approx(0.64 / 0.68)
 
 
-def change(low: float, high: float, before: float, after: float, target: float | None = 0.9) -> Change:
-    estimates = [Estimate(name="coverage", value=value) for value in (before, after)]
+def change(
+    low: float,
+    high: float,
+    before: float,
+    after: float,
+    target: float | None = 0.9,
+    error: float | None = None,
+) -> Change:
+    estimates = [Estimate(name="coverage", value=value, std_error=error) for value in (before, after)]
     difference = Estimate(name="change", value=after - before, low=low, high=high)
     return Change(
         measure="coverage", target=target, before=estimates[0], after=estimates[1], difference=difference
@@ -98,6 +105,8 @@ VERDICTS = {
     "inside the noise": (change(-0.01, 0.03, 0.85, 0.86), "no change beyond noise"),
     "towards the target": (change(0.01, 0.07, 0.85, 0.89), "better"),
     "past it and further off": (change(0.05, 0.11, 0.88, 0.96), "worse"),
+    "past it and about as far": (change(0.01, 0.06, 0.887, 0.919, error=0.01), "past the target"),
+    "past it and surely nearer": (change(0.06, 0.1, 0.83, 0.91, error=0.005), "better"),
     "smaller is better": (change(-0.5, -0.1, 2.0, 1.7, target=None), "better"),
     "a size is neither": (replace(change(0.1, 0.5, 2.0, 2.3, target=None), is_size=True), "larger"),
     "the same in every row": (

@@ -67,3 +67,14 @@ def test_readings_without_a_test_are_not_counted() -> None:
 def test_a_check_that_could_not_be_made_says_why() -> None:
     finding = judge(reading(not_applicable="There is only one group."), None)
     assert (finding.outcome, finding.sentence) == ("not_applicable", "There is only one group.")
+
+
+def test_the_rows_of_the_audit_are_counted_not_those_of_the_evidence() -> None:
+    finding = judge(reading(effect_high=0.2, rows_needed=1500), 0.5, rows=1400)
+    assert finding.sentence == "Cannot tell with 1 400 rows; about 100 more are needed."
+
+
+def test_a_finding_that_is_no_fault_is_called_after_what_was_looked_at() -> None:
+    found = judge(reading(subject="marginal coverage", effect_high=0.01), 0.5)
+    assert (found.outcome, found.title) == ("clean", "marginal coverage")
+    assert judge(reading(subject="marginal coverage"), 0.01).title == reading().title

@@ -76,9 +76,15 @@ def coverage_along_difficulty(material: Material, level: Level) -> Reading:
         return replace(reading, not_applicable="All rows are equally easy; there is nothing to compare.")
     numbers = tuple(_coverage_numbers(material, level, ease))
     clean = f"Hard and easy rows are covered equally often ({_measure(given)})."
-    empty = _empty_words(level, codes == reading.details["part"])
+    worst = reading.details["part"]
+    empty = _empty_words(level, codes == worst)
+    title = reading.title if 2 * worst < n_parts else "coverage changes with difficulty"
     return replace(
-        reading, estimates=(*reading.estimates, *numbers), clean=clean, fault=reading.fault + empty
+        reading,
+        title=title,
+        estimates=(*reading.estimates, *numbers),
+        clean=clean,
+        fault=reading.fault + empty,
     )
 
 
@@ -128,6 +134,7 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
     if difficulty is None or not np.isfinite(difficulty.statistic):
         return replace(base, not_applicable="No row turned out harder than another.")
     high = 1.0 if follows.high is None else follows.high
+    compared = "are smaller" if high < 0 else "are not larger"
     ignored = high < FOLLOWS and difficulty.statistic > 0
     return replace(
         base,
@@ -137,7 +144,7 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
         effect=FOLLOWS - float(follows),
         effect_low=FOLLOWS - high,
         cap="warning",
-        fault=f"Some rows are harder than others ({_measure(given)}), but the {material.noun} are not larger "
+        fault=f"Some rows are harder than others ({_measure(given)}), but the {material.noun} {compared} "
         f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
         clean=_size_clean(material.noun, follows, float(difficulty.statistic), given, ignored=ignored),
         repair=repairs.by_difficulty(material.task, level.alpha),

@@ -200,6 +200,8 @@ def by_features_with_place(material: Material, level: Level) -> Reading:
     if not under:
         return reading
     rule = worst_rule(under)
+    if (under[rule].p_value or 1.0) > SUSPECT:
+        return reading
     mass = 100 * float(under[rule].details["mass"])
     place = f" Worst where {rule} ({mass:.0f} % of the rows)."
     return replace(

@@ -80,7 +80,7 @@ def _size_words(material: Material, level: Level) -> str:
         words = f"The intervals are {mean} wide on average"
         return f"{words}; the outcomes have a standard deviation of {spread:.3g}."
     single = 100 * float(np.mean(level.size == 1))
-    words = f"The sets hold {mean} of {len(material.classes)} labels on average"
+    words = f"The sets hold {float(finite.mean()):.2f} of {len(material.classes)} labels on average"
     empty = 100 * float(np.mean(level.size == 0))
     none = f" and {empty:.0f} % none" if empty >= 0.5 else ""
     return f"{words}; {single:.0f} % hold exactly one{none}."
@@ -154,7 +154,7 @@ def _saving(material: Material, level: Level, saved: float, error: float) -> Rea
         effect_low=low - SAVING,
         cap="note",
         fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % "
-        "smaller on average. Keep the larger ones only if they are meant to be fair to hard cases.",
+        "smaller on average. Keep larger ones only if they are to be fair to single classes or hard cases.",
         clean="No plain threshold on the same probabilities covers as often with clearly smaller sets.",
         estimates=(evidence,),
         details={"alpha": level.alpha},

@@ -55,7 +55,9 @@ def _pictures(material: Material, right: np.ndarray, top: np.ndarray) -> tuple[P
     reliability = reliability_curve(
         right[rows], top[rows], random_state=material.generator("reliability curve"), **options
     )
-    cumulative = cumulative_difference_curve(right[rows], top[rows], **options)
+    cumulative = replace(
+        cumulative_difference_curve(right[rows], top[rows], **options), y_label="right minus stated, share"
+    )
     return (
         Picture(
             name="reliability", question=QUESTION, title="Stated against observed",

@@ -152,19 +152,26 @@ def classes_together(
         f"confidence for all classes at once, {test}",
         reason="" if bounds["guaranteed"] else WEIGHTS_REASON,
         details=together
+        | _worst_details(rows.names[worst], found, moments, top)
         | {
             "multiclass": multiclass,
-            "class": rows.names[worst],
-            "interval": None if found.sign == 0 else (found.low, found.high),
-            "sign": found.sign,
-            "share_in_interval": moments.inside / moments.total,
-            "stated_in_interval": moments.stated,
-            "observed_in_interval": moments.happened,
-            "sentence": f"class {rows.names[worst]!r}: {in_words(found, moments, top)}",
             "guaranteed": bounds["guaranteed"],
             "per_class": dict(zip(rows.names, values.tolist(), strict=True)),
         },
     )
+
+
+def _worst_details(name: Any, found: SupInterval, moments: RowMoments, top: float) -> dict[str, Any]:
+    """Which class is worst, where, and how often it was stated and happened there."""
+    return {
+        "class": name,
+        "interval": None if found.sign == 0 else (found.low, found.high),
+        "sign": found.sign,
+        "share_in_interval": moments.inside / moments.total,
+        "stated_in_interval": moments.stated,
+        "observed_in_interval": moments.happened,
+        "sentence": f"class {name!r}: {in_words(found, moments, top)}",
+    }
 
 
 def _one_class(
