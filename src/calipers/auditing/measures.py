@@ -89,8 +89,8 @@ def conditional_error(audit: Audit) -> float | None:
     """How far coverage falls below the promise where it is worst: risky rows, a group or a hard part."""
     codes = ("CAL201", "CAL202", "CAL203", "CAL401")
     effects = [
-        finding.details["effect"]
+        finding.details["shortfall"]
         for finding in audit.findings
-        if finding.code in codes and finding.details.get("effect") is not None
+        if finding.code in codes and finding.details.get("shortfall") is not None
     ]
     return max(0.0, *effects) if effects else None

@@ -14,6 +14,17 @@ from calipers.results import Estimate
 from calipers.results.formatting import format_number
 from calipers.results.serialization import encode
 
+# What the names of the numbers mean, per question; the methods say how each was made.
+LEGENDS = {
+    "everywhere": "ert: excess risk of the target coverage, what a classifier that sees the features gains "
+    "over the promise; l1 is the mean distance of its coverage from the promise, l2 the mean squared one, "
+    "over and under their two sides. 0 is perfect.",
+    "narrow": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
+    "criteria of Vovk, Fedorova, Nouretdinov and Gammerman (2016); smaller is better.",
+    "adaptive": "t_cv: largest deviation of coverage from the promise over bins along ease. t_ss: how well "
+    "sizes follow hardness over the bins, 1 is perfect. sscv: largest deviation over set sizes. deficit and "
+    "excess: labels that sets lack or have too many, on average.",
+}
 # Points of a curve kept in the page; the JSON has all of them.
 POINTS = 240
 
@@ -55,6 +66,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             findings=[dict(f) | {"number": _sentence(f["evidence"])} for f in document["findings"]],
             rows=rows,
             numbers=_numbers_by_question(document, rows),
+            legends=LEGENDS,
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],

@@ -129,28 +129,30 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
     if hard is None or not (np.isfinite(level.size).all() and np.isfinite(hard).all()):
         reason = "Add probabilities." if hard is None else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
-    difficulty = stats.spearmanr(-ease, hard) if np.ptp(hard) and np.ptp(ease) else None
-    follows = _rank_correlation(-ease, level.size, level.tag)
-    if difficulty is None or not np.isfinite(difficulty.statistic):
+    if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
+    difficulty = _rank_correlation(-ease, hard, f"correlation of hardness and difficulty{level.tag}")
+    follows = _rank_correlation(-ease, level.size, f"correlation of size and difficulty{level.tag}")
     high = 1.0 if follows.high is None else follows.high
     compared = "are smaller" if high < 0 else "are not larger"
-    ignored = high < FOLLOWS and difficulty.statistic > 0
+    ignored = high < FOLLOWS and float(difficulty) > 0
     return replace(
         base,
         evidence=follows,
         # Two things must hold: difficulty is real (tested), and the sizes surely do not follow it.
-        p_value=float(difficulty.pvalue) if ignored else 1.0,
-        effect=FOLLOWS - float(follows),
-        effect_low=FOLLOWS - high,
+        p_value=difficulty.p_value if ignored else 1.0,
+        # Difficulty that hardly shows in the outcomes is nothing that sizes must follow: a note.
+        effect=float(difficulty) - FOLLOWS,
+        effect_low=None if difficulty.low is None else difficulty.low - FOLLOWS,
         cap="warning",
-        fault=f"Some rows are harder than others ({_measure(given)}), but the {material.noun} {compared} "
+        fault=f"Some rows are harder than others ({_measure(given)}; rank correlation "
+        f"{float(difficulty):.2f} with how hard they turned out), but the {material.noun} {compared} "
         f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
-        clean=_size_clean(material.noun, follows, float(difficulty.statistic), given, ignored=ignored),
+        clean=_size_clean(material.noun, follows, float(difficulty), given, ignored=ignored),
         repair=repairs.by_difficulty(material.task, level.alpha),
-        estimates=(follows, *_size_numbers(material, level, ease, hard)),
+        estimates=(follows, difficulty, *_size_numbers(material, level, ease, hard)),
         pictures=(_size_picture(material, level, ease, hard),),
-        details={"alpha": level.alpha, "difficulty_correlation": float(difficulty.statistic)},
+        details={"alpha": level.alpha, "difficulty_correlation": float(difficulty)},
     )
 
 
@@ -167,21 +169,23 @@ def _size_clean(noun: str, follows: Estimate, difficulty: float, given: bool, *,
     return f"Nothing shows that the {noun} ignore difficulty: {size}."
 
 
-def _rank_correlation(x: np.ndarray, y: np.ndarray, tag: str) -> Estimate:
+def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str) -> Estimate:
     """Spearman's correlation with the interval of Bonett and Wright; 0 exactly when one side is constant."""
     fields: dict[str, Any] = {
-        "name": f"correlation of size and difficulty{tag}",
+        "name": name,
         "n": len(x),
         "confidence": 0.95,
         "method": "Spearman's rank correlation, interval of Bonett and Wright (2000)",
     }
     if not np.ptp(x) or not np.ptp(y):
         return Estimate(**fields, value=0.0, low=0.0, high=0.0, reason="one side is the same in every row")
-    r = float(stats.spearmanr(x, y).statistic)
+    found = stats.spearmanr(x, y)
+    r = float(found.statistic)
     error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
     low, high = np.tanh(z - 1.959964 * error), np.tanh(z + 1.959964 * error)
-    return Estimate(**fields, value=r, low=float(low), high=float(high))
+    p = float(found.pvalue)
+    return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
 
 
 def _size_numbers(material: Material, level: Level, ease: np.ndarray, hard: np.ndarray) -> list[Estimate]:

@@ -76,6 +76,10 @@ class Parts:
         """Coverage of every part."""
         return np.asarray(self.hits / self.rows)
 
+    def rest(self, at: int) -> float:
+        """Coverage of all rows outside a part."""
+        return float((self.hits.sum() - self.hits[at]) / (self.rows.sum() - self.rows[at]))
+
     def intervals(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
         """Clopper-Pearson intervals that hold together (Sidak), but for the part named beforehand."""
         together = np.full(len(self.labels), sidak_confidence(confidence, len(self.labels)))
@@ -129,15 +133,17 @@ def part_reading(material: Material, level: Level, parts: Parts, wording: Wordin
     low, high = parts.intervals(material.confidence)
     at, p = parts.worst(high)
     share, rows, promised = float(parts.shares[at]), parts.rows, level.promised
+    # A wrong level is the first question: a part falls short of the promise, or of what the others reach.
+    owed = min(promised, parts.rest(at))
     tolerance = PART_TOLERANCE * tolerance_at(level.alpha)
     evidence = _part_evidence(parts, at, p, (low, high), f"{level.tag}", material.confidence)
     return replace(
         base,
         evidence=evidence,
         p_value=p,
-        effect=promised - share,
-        effect_low=float(promised - high[at]),
-        effect_high=float(np.max(promised - low)),
+        effect=owed - share,
+        effect_low=float(owed - high[at]),
+        effect_high=float(np.max(owed - low)),
         tolerance=tolerance,
         fault=f"{wording.phrase(parts.labels[at])} the {material.noun} cover {100 * share:.1f} % of "
         f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
@@ -148,7 +154,7 @@ def part_reading(material: Material, level: Level, parts: Parts, wording: Wordin
         rows_needed=int(np.ceil(rows.sum() * rows_for(level.alpha, tolerance) / max(1.0, rows.min()))),
         estimates=(evidence,),
         pictures=(_part_picture(parts, (low, high), level, material.confidence, base),),
-        details={"alpha": level.alpha, "part": at},
+        details={"alpha": level.alpha, "part": at, "shortfall": promised - share},
     )
 
 

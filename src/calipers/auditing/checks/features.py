@@ -159,6 +159,7 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
     hits, rows = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
     low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=material.confidence))
     share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
+    owed = min(level.promised, float(hits[1] / rows[1]))
     foreseen = is_foreseen(material, level, picked, high)
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
@@ -174,9 +175,9 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
         question=QUESTION,
         evidence=evidence,
         p_value=p,
-        effect=float(level.promised - share),
-        effect_low=level.promised - high,
-        effect_high=level.promised - low,
+        effect=float(owed - share),
+        effect_low=owed - high,
+        effect_high=owed - low,
         tolerance=tolerance,
         fault=f"In the fifth of rows that the features mark as risky the {material.noun} cover "
         f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
@@ -186,7 +187,7 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
         repair=repairs.by_group(material.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
         estimates=(evidence,),
-        details={"alpha": level.alpha},
+        details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
     )
 
 

@@ -67,6 +67,7 @@ def _reading(material: Material, level: Level, rule: str, under: dict[str, Estim
     found = under[rule]
     low, high = interval_of(found)
     rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
+    owed = min(level.promised, float(level.covered.mean()))
     evidence = Estimate(**(found.to_dict() | {"name": f"coverage where {rule}{level.tag}"}))
     return Reading(
         code=CODE,
@@ -74,9 +75,9 @@ def _reading(material: Material, level: Level, rule: str, under: dict[str, Estim
         question=QUESTION,
         evidence=evidence,
         p_value=found.p_value,
-        effect=level.promised - float(found),
-        effect_low=level.promised - high,
-        effect_high=level.promised - low,
+        effect=owed - float(found),
+        effect_low=owed - high,
+        effect_high=owed - low,
         tolerance=tolerance,
         fault=f"Where {rule} the {material.noun} cover {100 * float(found):.1f} % of {rows:.0f} rows that "
         f"did not choose the rule; {format_percent(level.promised)} was promised.",
@@ -88,7 +89,7 @@ def _reading(material: Material, level: Level, rule: str, under: dict[str, Estim
         rows_needed=int(np.ceil(material.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
         estimates=(evidence,),
         pictures=(_picture(under, level, material.confidence),),
-        details={"alpha": level.alpha, "regions": list(under)},
+        details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},
     )
 
 
