@@ -137,3 +137,47 @@ def test_the_shell_can_complete_commands(
 ) -> None:
     assert main(["--help"]) == 0
     assert "--install-completion" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--html", "nowhere/report.html"], "the folder nowhere does not exist"),
+        (["--config", "wrong.toml"], "has no setting 'alhpa'; it takes y, proba, set"),
+    ],
+)
+def test_a_wrong_place_and_a_wrong_setting_are_named(
+    words: list[str], says: str, clean: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("wrong.toml").write_text("[audit]\nalhpa = 0.2\n", encoding="utf-8")
+    assert main(["audit", clean, *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_sets_of_words_are_told_what_sets_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"y_true": ["a", "b"], "set_a": ["yes", "no"], "set_b": ["no", "yes"]}).write_csv("sets.csv")
+    assert main(["audit", "sets.csv"]) == 2
+    assert "must hold true and false, or 1 and 0, got String (first value 'yes')" in capsys.readouterr().err
+
+
+def test_a_damaged_archive_is_not_advised_to_be_unpickled(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.npz").write_bytes(b"\x80\x04not an archive")
+    assert main(["audit", "rows.npz"]) == 2
+    shown = capsys.readouterr().err
+    assert "it is no archive of plain arrays" in shown
+    assert "pickle" not in shown
+
+
+def test_the_time_column_is_read_and_is_no_feature(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    n = 1000
+    day = np.datetime64("2024-01-01") + np.arange(n)
+    y = rng.normal(size=n) * np.linspace(0.5, 1.5, n)
+    order = rng.permutation(n)
+    frame = pl.DataFrame({"y_true": y, "lower": np.full(n, -1.7), "upper": np.full(n, 1.7), "day": day})
+    frame[order].write_csv("days.csv")
+    main(["audit", "days.csv", "--time", "day", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    drift = next(f for f in document["findings"] if f["code"] == "CAL601")
+    assert (drift["severity"], drift["title"]) == ("warning", "losses drift with time")
+    assert "X" not in document["about"]["given"]

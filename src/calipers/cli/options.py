@@ -191,6 +191,9 @@ def settings_from(config: Path | None) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(Settings.model_fields)
+            raise InputError(f"[audit] of {place} has no setting {key!r}; it takes {known}.") from None
         raise InputError(f"[audit] {key} of {place}: {first['msg']}.") from None
 
 

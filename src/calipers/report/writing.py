@@ -22,6 +22,11 @@ def write_text(path: Path | str, text: str) -> Path:
     Path
         The file.
 
+    Raises
+    ------
+    FileNotFoundError
+        When its folder does not exist.
+
     Examples
     --------
     >>> import tempfile
@@ -31,6 +36,8 @@ def write_text(path: Path | str, text: str) -> Path:
     'whole'
     """
     place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{place} cannot be written: the folder {place.parent} does not exist.")
     # Beside its final place: a rename is one step only within one file system.
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
     part = Path(name)

@@ -195,13 +195,13 @@ def _numbers(frame: pl.DataFrame, name: str | None, source: str) -> np.ndarray |
     return None if name is None else _numeric(frame, [name], source)[:, 0]
 
 
-def _numeric(frame: pl.DataFrame, names: Sequence[str], source: str) -> np.ndarray:
+def _numeric(frame: pl.DataFrame, names: Sequence[str], source: str, *, kind: str = "numbers") -> np.ndarray:
     for name in names:
-        kind = frame.schema[name]
-        if not (kind.is_numeric() or str(kind) == "Boolean" or str(kind) == "Null"):
+        found = frame.schema[name]
+        if not (found.is_numeric() or str(found) == "Boolean" or str(found) == "Null"):
             first = frame[name].drop_nulls()[0]
             raise InputTypeError(
-                f"column {name!r} of {source} must hold numbers, got {kind} (first value {first!r})."
+                f"column {name!r} of {source} must hold {kind}, got {found} (first value {first!r})."
             )
     return _side_by_side([frame[name] for name in names])
 
@@ -276,8 +276,12 @@ def _per_class(
     if columns is None or labels is None:
         return None
     levels = _sorted_levels(level for _, level in columns)
+    kind = "true and false, or 1 and 0" if role == "sets" else "numbers"
     try:
-        layers = [_numeric(frame, [columns[label, level] for label in labels], source) for level in levels]
+        layers = [
+            _numeric(frame, [columns[label, level] for label in labels], source, kind=kind)
+            for level in levels
+        ]
     except KeyError as error:
         label, level = error.args[0]
         raise InputError(f"{source} has no column of {role} for class {label!r} at level {level}.") from None
