@@ -184,7 +184,7 @@ def test_a_range_of_probabilities_leaves_out_what_says_nothing(ends: tuple[float
 
 def test_fewer_parts_along_difficulty_where_the_hardest_would_hold_too_few_rows() -> None:
     rng = np.random.default_rng(9)
-    for n, parts in ((400, 4), (1500, 5), (3000, 10)):
+    for n, parts in ((400, 4), (1500, 5), (5000, 10)):
         y, ease = rng.normal(size=n), rng.normal(size=n)
         material = check_material(y, intervals=np.tile([-1.6, 1.6], (n, 1)), ease=ease, random_state=0)
         reading = adaptive.coverage_along_difficulty(material, material.levels[0])

@@ -19,7 +19,7 @@ from calipers.results import Curve, Estimate
 QUESTION = "adaptive"
 # Parts along difficulty, and the rows from which on so many are made. The hardest part must hold enough
 # rows for its interval to leave the tolerance behind: with 1500 rows fifths see more than tenths.
-PARTS = ((10, 3000), (5, 500), (4, 400), (2, 0))
+PARTS = ((10, 5000), (5, 500), (4, 400), (2, 0))
 ROWS_PER_PART = 100
 # Sizes whose rank correlation with difficulty is surely below this do not follow it.
 FOLLOWS = 0.1
