@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from calipers.version import __version__
 
 _NOTE = "calipers.json"  # a member of the zip archive that skops does not look at
 _OWN_ROOMS = ("calipers.conformal.", "calipers.difficulty.")
+# What a damaged or doctored archive makes zipfile, json, numpy and skops raise.
+_DAMAGE = (zipfile.BadZipFile, AttributeError, EOFError, KeyError, IndexError, TypeError, ValueError)
 
 
 def save_predictor(predictor: Any, path: Path | str) -> Path:
@@ -85,8 +88,8 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
     Raises
     ------
     InputError
-        For a file that `save_predictor` did not write, one of an incompatible version, or one with types that
-        are not trusted.
+        For a file that `save_predictor` did not write, one of an incompatible version, one with types that
+        are not trusted, a damaged one, and one that holds no predictor of ours.
     MissingDependencyError
         Without skops.
 
@@ -106,14 +109,31 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
     place = Path(path)
     _check_versions(_written_by(place), place.name)
     skops = _skops()
-    unknown = skops.get_untrusted_types(file=place)
+    with _damage_named(place):
+        unknown = skops.get_untrusted_types(file=place)
     refused = sorted(name for name in unknown if name not in trusted and not _is_ours(name))
     if refused:
         raise InputError(
             f"{place.name} holds types that are not trusted: {', '.join(refused)}. "
-            f"If you know where the file comes from, pass trusted={refused}."
+            "Do not load it unless you know who wrote it and what each of them does; "
+            f"then pass trusted={refused}."
         )
-    return skops.load(place, trusted=unknown)
+    with _damage_named(place):
+        predictor = skops.load(place, trusted=unknown)
+    if not type(predictor).__module__.startswith("calipers.conformal."):
+        raise InputError(f"{place.name} holds no predictor of ours, but a {type(predictor).__name__}.")
+    return predictor
+
+
+@contextmanager
+def _damage_named(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise InputError(
+            f"{place.name} is damaged or was changed after save_predictor wrote it "
+            f"({type(error).__name__}: {str(error).strip()[:120]}). Save the predictor again."
+        ) from None
 
 
 def _as_data(predictor: Any) -> bytes:
@@ -144,8 +164,8 @@ def _versions() -> dict[str, str]:
 def _written_by(place: Path) -> dict[str, str]:
     try:
         with zipfile.ZipFile(place) as archive:
-            versions = json.loads(archive.read(_NOTE))
-    except (zipfile.BadZipFile, KeyError, ValueError):
+            versions = dict(json.loads(archive.read(_NOTE)))
+    except _DAMAGE:
         raise InputError(
             f"{place.name} was not written by save_predictor. Pickle and joblib files are never read: "
             "they can run any code. Load the model where you trust it and save it again."
@@ -176,12 +196,16 @@ def _series(version: str) -> tuple[str, ...]:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether the name is that of a class or function defined in one of our own rooms, or a partial."""
+    """Whether the name is that of a class or function defined in one of our own rooms, or a partial.
+
+    Not those of this module: a score that is `save_predictor` with a path would write over that file at the
+    first prediction.
+    """
     if name == "functools.partial":  # what it holds is checked by its own name
         return True
-    if not name.startswith(_OWN_ROOMS):
-        return False
     module_name, _, attribute = name.rpartition(".")
+    if not name.startswith(_OWN_ROOMS) or module_name == __name__:
+        return False
     try:
         thing = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError):

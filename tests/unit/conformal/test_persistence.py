@@ -67,7 +67,9 @@ def test_a_loaded_predictor_gives_the_same_answers(name, tmp_path):
 def test_a_type_that_is_not_trusted_is_refused_until_it_is_named(tmp_path):
     forest = RandomForestClassifier(3, random_state=0)
     path = saved(tmp_path, ConformalClassifier(forest, calibration_size=0.4, random_state=0).fit(X, Y))
-    with pytest.raises(InputError, match=r"not trusted: sklearn.tree._tree.Tree. If you know"):
+    with pytest.raises(
+        InputError, match=r"not trusted: sklearn.tree._tree.Tree. Do not load it unless you know"
+    ):
         load_predictor(path)
     assert load_predictor(path, trusted=["sklearn.tree._tree.Tree"]).predict_set(X[:2]).shape == (2, 3)
 
@@ -96,6 +98,86 @@ def test_a_file_of_another_series_is_refused_before_anything_is_built(tmp_path, 
         load_predictor(path)
 
 
+def doctored(path, **members):
+    """The same archive with some members replaced, or left out where None."""
+    with zipfile.ZipFile(path) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()} | members
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in kept.items():
+            if content is not None:
+                archive.writestr(name, content)
+    return path
+
+
+def first_array(path):
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".npy"))
+        return name, archive.read(name)
+
+
+def schema_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("schema.json"))
+
+
+@pytest.mark.parametrize("schema", [None, b"{", b"{}", b"[]"], ids=["gone", "broken", "empty", "list"])
+def test_a_damaged_description_is_named(schema, tmp_path):
+    path = doctored(saved(tmp_path, PREDICTORS["lac"].fit(X, Y)), **{"schema.json": schema})
+    with pytest.raises(
+        InputError, match=r"predictor.skops is damaged or was changed .* Save the predictor again"
+    ):
+        load_predictor(path)
+
+
+@pytest.mark.parametrize("length", [None, 20], ids=["gone", "cut"])
+def test_a_damaged_array_is_named(length, tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    name, content = first_array(path)
+    doctored(path, **{name: None if length is None else content[:length]})
+    with pytest.raises(InputError, match="is damaged or was changed after save_predictor wrote it"):
+        load_predictor(path)
+
+
+@pytest.mark.parametrize("note", [b"[1]", b"null", b"3"])
+def test_a_note_that_is_no_note_is_refused(note, tmp_path):
+    path = doctored(saved(tmp_path, PREDICTORS["lac"].fit(X, Y)), **{"calipers.json": note})
+    with pytest.raises(InputError, match="was not written by save_predictor"):
+        load_predictor(path)
+
+
+def test_a_file_of_a_later_skops_is_refused_with_its_reason(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    doctored(path, **{"schema.json": json.dumps(schema_of(path) | {"protocol": 99}).encode()})
+    with pytest.raises(InputError, match=r"ValueError: The file was saved with skops protocol 99"):
+        load_predictor(path)
+
+
+def test_a_class_of_another_package_in_the_place_of_ours_is_refused(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    text = json.dumps(schema_of(path))
+    for module, name, sentence in (
+        ("os", "system", "holds types that are not trusted: os.system. Do not load it unless"),
+        (
+            "sklearn.linear_model._logistic",
+            "LogisticRegression",
+            "holds no predictor of ours, but a Logistic",
+        ),
+    ):
+        changed = text.replace('"ConformalClassifier"', f'"{name}"')
+        changed = changed.replace("calipers.conformal.classifier", module)
+        doctored(path, **{"schema.json": changed.encode()})
+        with warnings.catch_warnings(), pytest.raises(InputError, match=sentence):
+            warnings.simplefilter("ignore")  # scikit-learn misses its own version in the doctored file
+            load_predictor(path)
+
+
+def test_a_score_that_writes_files_is_not_trusted(tmp_path):
+    harmless = ConformalClassifier(nonconformity=partial(save_predictor, path=str(tmp_path / "target")))
+    path = saved(tmp_path, harmless)
+    with pytest.raises(InputError, match=r"not trusted: calipers.conformal.persistence.save_predictor"):
+        load_predictor(path)
+
+
 def test_another_scikit_learn_is_told(tmp_path):
     path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
     rewrite_note(path, **{"scikit-learn": "0.0.1"})
@@ -112,6 +194,7 @@ def test_a_name_borrowed_through_one_of_our_modules_is_not_ours():
     assert persistence._is_ours("calipers.conformal.classifier.ConformalClassifier")
     assert not persistence._is_ours("calipers.conformal.persistence.import_optional")
     assert not persistence._is_ours("calipers.conformal.no_such.Thing")
+    assert not persistence._is_ours("calipers.conformal.persistence.save_predictor")
     assert not persistence._is_ours("os.system")
 
 
