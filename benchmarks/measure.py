@@ -132,6 +132,7 @@ def measure(
             for i, (role, worker) in enumerate(workers.items())
             if role != "limit" and not results[role].problem
         }
+        weigh(workers, results)
         judge(task, found, results, truth_of(module, task, inputs))
     return list(results.values())
 
@@ -149,6 +150,14 @@ def repeat(workers: dict[str, Worker], results: dict[str, Measurement], repetiti
                 result.problem = answer["error"]
             elif turn or answer["wall"] > BUDGET_SECONDS / 4:  # unless it is too long to be warmed by
                 result.record(answer)
+
+
+def weigh(workers: dict[str, Worker], results: dict[str, Measurement]) -> None:
+    """Peak memory from a call of its own, where one is cheap; a long call was weighed while it was timed."""
+    for role, worker in workers.items():
+        result = results[role]
+        if not result.problem and result.wall < BUDGET_SECONDS / 4:
+            result.peak_mb = worker.ask("memory").get("peak_mb", math.nan)
 
 
 def truth_of(module: str, task: Task, inputs: Path) -> Answers | None:

@@ -1,12 +1,16 @@
 """One library in a process of its own, doing one task after another.
 
 Started by `measure` in the environment of the library. It obeys lines on standard input and answers each
-with one line of JSON: ``take JSON`` loads the inputs of a task and a role, ``run`` times one call, ``save
-PATH`` writes the last answers, ``quit`` ends. Only numpy is needed beyond the library itself.
+with one line of JSON: ``take JSON`` loads the inputs of a task and a role, ``run`` times one call, ``memory``
+reads the peak of one call, ``save PATH`` writes the last answers, ``quit`` ends. Only numpy is needed beyond
+the library itself.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import importlib
 import json
 import os
@@ -46,6 +50,13 @@ def reset_peak() -> None:
         return
 
 
+def give_back_memory() -> None:
+    """Make the allocator return what is free: what it keeps from earlier calls would hide the next one's."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
 def cpu_seconds() -> float:
     """CPU time of this process (all threads) and of the children it has waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -62,6 +73,7 @@ class Timer:
         """CPU seconds, wall seconds and extra peak memory of one call, and its answers."""
         reset_peak()
         before = memory_mb("VmRSS")
+        answers = None
         wall, cpu = time.perf_counter(), cpu_seconds()
         for _ in range(self.calls):
             answers = self.function(self.inputs)
@@ -69,6 +81,14 @@ class Timer:
         found = {"cpu": cpu / self.calls, "wall": wall / self.calls}
         self.calls = int(np.clip(SHORTEST_SECONDS / max(found["wall"], 1e-9), 1, MOST_CALLS))
         return found | {"peak_mb": max(0.0, memory_mb("VmHWM") - before)}, answers
+
+    def memory(self) -> float:
+        """Extra peak memory of one call in MiB, its answers included."""
+        give_back_memory()
+        reset_peak()
+        before = memory_mb("VmRSS")
+        self.function(self.inputs)
+        return max(0.0, memory_mb("VmHWM") - before)
 
 
 def find(module: str, task: str, role: str) -> Any:
@@ -103,6 +123,9 @@ class Session:
             return {"saved": rest}
         if self.timer is None:
             raise RuntimeError("no task was taken")
+        if word == "memory":
+            self.answers = None
+            return {"peak_mb": self.timer.memory()}
         reply, self.answers = self.timer.run()
         return reply
 
