@@ -1,7 +1,7 @@
 """Instruction counts of the hot kernels: they do not change when the machine is busy.
 
-Each kernel runs twice under ``valgrind --tool=callgrind``, once and three times inside the process; half the
-difference is the count of one call, without interpreter start and imports. Counts are kept in
+All kernels run in one process under ``valgrind --tool=callgrind``, which counts only while it is told to: not
+the interpreter's start, not imports, not the first call of a kernel. Counts are kept in
 ``benchmarks/history/instructions.json`` and a rise is reported. They belong to one version of Python and
 numpy: with another one, new counts replace the old.
 """
@@ -14,6 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,29 +69,59 @@ KERNELS = {
 }
 
 
-def count(prepare: str, call: str) -> int | None:
-    """Instructions of one call, or None when the kernel cannot be run."""
-    totals = []
-    for repeats in (1, 3):
-        start = "import numpy as np; rng = np.random.default_rng(0)"
-        # One call before: what is loaded on first use is not the kernel.
-        code = f"{start}; {prepare}\n{call}\nfor _ in range({repeats}): {call}"
-        command = [
-            "valgrind",
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            sys.executable,
-            "-c",
-            code,
+def counted_program(kernels: dict[str, tuple[str, str]]) -> str:
+    """A program that prepares every kernel, runs it once, and then once more when it is told to."""
+    lines = ["import sys", "import numpy as np", "names = {}"]
+    for prepare, call in kernels.values():
+        start = f"import numpy as np; rng = np.random.default_rng(0); {prepare}"
+        lines += [
+            "names = {}",
+            f"exec({start!r}, names)",
+            f"call = compile({call!r}, 'kernel', 'exec')",
+            "exec(call, names)",  # what is loaded on first use is not the kernel
+            "print('ready', flush=True); sys.stdin.readline()",
+            "exec(call, names)",
+            "print('done', flush=True); sys.stdin.readline()",
         ]
-        variables = clean_variables() | {"PYTHONHASHSEED": "0"}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=ROOT)
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        if done.returncode or found is None:
-            print(done.stderr.strip().splitlines()[-1:], file=sys.stderr)
+    return "\n".join(lines)
+
+
+def count(kernels: dict[str, tuple[str, str]]) -> dict[str, int | None]:
+    """Instructions of one call of each kernel; None where it could not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
+        process = subprocess.Popen(
+            [*command, sys.executable, "-c", counted_program(kernels)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+            env=clean_variables() | {"PYTHONHASHSEED": "0"},
+        )  # fmt: skip
+        with process:
+            found = {name: count_next(process, out, i) for i, name in enumerate(kernels, start=1)}
+    return found
+
+
+def count_next(process: subprocess.Popen[str], out: Path, number: int) -> int | None:
+    """Let the program run its next kernel with the counter on, and read what was counted."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for word, switch in (("ready", "on"), ("done", "off")):
+        if process.stdout.readline().strip() != word:
             return None
-        totals.append(int(found[1]))
-    return (totals[1] - totals[0]) // 2
+        if switch == "off":
+            control(process, "-d")  # writes the counts so far and starts again from 0
+        control(process, "-i", switch)
+        process.stdin.write("\n")
+        process.stdin.flush()
+    written = out.with_name(f"{out.name}.{number}")
+    totals = re.search(r"^(?:totals|summary): (\d+)", written.read_text(encoding="utf-8"), re.MULTILINE)
+    return int(totals[1]) if totals else None
+
+
+def control(process: subprocess.Popen[str], *words: str) -> None:
+    """Talk to callgrind in a running process."""
+    command = ["callgrind_control", *words, str(process.pid)]
+    subprocess.run(command, capture_output=True, check=True)
 
 
 def load() -> dict[str, Any]:
@@ -124,7 +156,7 @@ def main() -> int:
     stored = load()
     same = stored["with"] == made_with()
     before = stored["counts"] if same else {}
-    found = {name: count(*kernel) for name, kernel in KERNELS.items()}
+    found = count(KERNELS)
     rows, slower = compare(found, before)
     print(text_table(rows))
     if slower:

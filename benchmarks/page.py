@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import bars, instructions, league
+from benchmarks import bars, instructions, league, readers
 from benchmarks.environments import ROOT
 from benchmarks.store import Run
 from benchmarks.summary import (
@@ -120,11 +120,11 @@ def instruction_part() -> str:
 
 def gpu_part() -> str:
     """The stored GPU run."""
-    rows = bars.gpu_rows()
+    rows = readers.gpu_rows()
     if not rows:
         return "No stored run: `python3 dev.py bench --gpu` makes one on a machine with CUDA."
     head = ["job", "ours", "bare primitives", "over bare", "times two CPU cores", "same answer"]
-    return markdown_table([head, *map(gpu_row, rows)])
+    return readers.gpu_machine() + "\n\n" + markdown_table([head, *map(gpu_row, rows)])
 
 
 def gpu_row(row: dict[str, Any]) -> list[str]:

@@ -33,20 +33,30 @@ SCORES = ("lac", "aps", "raps", "saps")
 
 def main() -> None:
     options = _options()
-    device = torch.device(options.device)
-    clean, transformed, labels = make_outputs(options.rows, options.labels, options.transforms, device)
-    bandwidth = copy_bandwidth(device, options.repeat)
-    report: dict[str, Any] = {
+    found = report(
+        torch.device(options.device), options.rows, options.labels, options.transforms, options.repeat
+    )
+    if options.out:
+        Path(options.out).write_text(json.dumps(found, indent=2), encoding="utf-8")
+
+
+def report(
+    device: torch.device, rows: int = 40_000, labels: int = 1000, transforms: int = 10, repeat: int = 7
+) -> dict[str, Any]:
+    """Time and bytes of every step, printed and returned."""
+    outputs = make_outputs(rows, labels, transforms, device)
+    bandwidth = copy_bandwidth(device, repeat)
+    found: dict[str, Any] = {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "torch": torch.__version__,
-        "rows": options.rows,
-        "labels": options.labels,
-        "transforms": options.transforms,
+        "rows": rows,
+        "labels": labels,
+        "transforms": transforms,
         "copy bandwidth GB/s": bandwidth / 1e9,
         "steps": [],
     }
-    for name, step, size in steps(clean, transformed, labels):
-        seconds = best_time(step, device, options.repeat)
+    for name, step, size in steps(*outputs):
+        seconds = best_time(step, device, repeat)
         entry = {
             "step": name,
             "seconds": seconds,
@@ -54,13 +64,12 @@ def main() -> None:
             "GB/s": size / seconds / 1e9,
             "share of copy bandwidth": size / seconds / bandwidth,
         }
-        report["steps"].append(entry)
+        found["steps"].append(entry)
         share = entry["share of copy bandwidth"]
         print(f"{name:44s} {seconds * 1e3:9.3f} ms  {entry['GB/s']:8.1f} GB/s  {share:6.1%}")
-    report["all steps seconds"] = sum(s["seconds"] for s in report["steps"] if not s["step"].startswith("("))
-    print(f"all steps {report['all steps seconds'] * 1e3:.2f} ms; copy bandwidth {bandwidth / 1e9:.0f} GB/s")
-    if options.out:
-        Path(options.out).write_text(json.dumps(report, indent=2), encoding="utf-8")
+    found["all steps seconds"] = sum(s["seconds"] for s in found["steps"] if not s["step"].startswith("("))
+    print(f"all steps {found['all steps seconds'] * 1e3:.2f} ms; copy bandwidth {bandwidth / 1e9:.0f} GB/s")
+    return found
 
 
 def make_outputs(

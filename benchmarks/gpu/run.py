@@ -21,6 +21,10 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402 - after the number of threads is set
 
+from benchmarks.store import HISTORY, now  # noqa: E402
+
+STORE = HISTORY / "gpu.json"
+
 CPU_SHARE = 20  # the CPU runs a twentieth of the rows; its time is scaled up, all these jobs are row by row
 
 
@@ -230,7 +234,7 @@ def measure(job: Job, device: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure every job, print the table, write it as JSON when CALIPERS_GPU_OUT names a file."""
+    """Measure every job and print the table; a run on a GPU is stored in the history."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -248,11 +252,26 @@ def main() -> int:
             f"two cores {row['cpu_ms']:10.0f} ms ({row['times_cpu']:6.0f}x)  same {row['same']}",
             flush=True,
         )
-    if place := os.environ.get("CALIPERS_GPU_OUT"):
-        name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-        run = {"date": time.strftime("%Y-%m-%d"), "device": name, "torch": torch.__version__, "rows": rows}
-        Path(place).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    if device == "cuda" and not words:
+        from benchmarks.gpu.adaptivity import report
+
+        keep(rows, report(torch.device(device)))
+    elif device == "cpu":
+        print("no CUDA device: a self-test at small sizes on the CPU, not stored", file=sys.stderr)
     return 0 if all(row["same"] for row in rows) else 1
+
+
+def keep(rows: list[dict[str, Any]], chain: dict[str, Any]) -> None:
+    """Store a run: in the file CALIPERS_GPU_OUT names, else in the history."""
+    place = Path(os.environ.get("CALIPERS_GPU_OUT", STORE))
+    content = {
+        "date": now(),
+        "device": chain["device"],
+        "torch": chain["torch"],
+        "rows": rows,
+        "chain": chain,
+    }
+    place.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

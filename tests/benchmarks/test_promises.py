@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from benchmarks.environments import pinned
 
-from benchmarks import bars, instructions, page, store
+from benchmarks import bars, instructions, page, readers, store
 from benchmarks import run as runner
 from tests.benchmarks.test_tables import row
 
@@ -78,12 +78,13 @@ def test_an_empty_run_claims_nothing():
 def test_a_wrong_answer_of_ours_is_an_unmet_bar(full_run):
     full_run.content["league"][0]["found"]["ours"]["verdict"] = "wrong"
     found = {bar.promise: reading for bar, reading in bars.readings(full_run)}
-    assert found["right in every trap of the field"] == bars.Reading("right in 0 of 1 traps", met=False)
+    assert found["right in every trap of the field"] == readers.Reading("right in 0 of 1 traps", met=False)
 
 
 def test_a_named_test_that_does_not_exist_is_an_unmet_bar():
     assert (
-        bars.held_by("statistical/test_conformal_promises.py", "test_of_nothing")(store.Run("x")).met is False
+        readers.held_by("statistical/test_conformal_promises.py", "test_of_nothing")(store.Run("x")).met
+        is False
     )
 
 
@@ -136,12 +137,14 @@ def test_a_gpu_run_is_read_line_by_line(tmp_path, monkeypatch):
         "times_cpu": 900.0,
         "same": True,
     }
-    (tmp_path / "gpu.json").write_text(json.dumps({"rows": [line]}), encoding="utf-8")
-    monkeypatch.setattr(bars, "GPU", tmp_path / "gpu.json")
-    assert bars.gpu_job("p-values")(store.Run("x")) == bars.Reading(
+    (tmp_path / "gpu.json").write_text(
+        json.dumps({"device": "G", "torch": "2", "date": "d", "rows": [line]}), encoding="utf-8"
+    )
+    monkeypatch.setattr(readers, "GPU", tmp_path / "gpu.json")
+    assert readers.gpu_job("p-values")(store.Run("x")) == readers.Reading(
         "1.00 ms, 1.67x bare, 900x two cores", met=True
     )
-    assert bars.gpu_job("p-values", most_over_bare=1.5)(store.Run("x")).met is False
+    assert readers.gpu_job("p-values", most_over_bare=1.5)(store.Run("x")).met is False
     assert "| p-values, 20k | 1.00 ms | 0.60 ms | 1.67x | 900x | yes |" in page.gpu_part()
 
 
