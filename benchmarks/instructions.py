@@ -109,8 +109,10 @@ def count_next(process: subprocess.Popen[str], out: Path, number: int) -> int | 
         if process.stdout.readline().strip() != word:
             return None
         if switch == "off":
-            control(process, "-d")  # writes the counts so far and starts again from 0
+            control(process, "-d")  # writes the counts
         control(process, "-i", switch)
+        if switch == "on":
+            control(process, "-z")  # else the next counts are differences from the last
         process.stdin.write("\n")
         process.stdin.flush()
     written = out.with_name(f"{out.name}.{number}")

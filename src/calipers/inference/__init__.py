@@ -15,7 +15,7 @@ from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
-from calipers.inference.permutation import PermutationResult, permutation_test
+from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
 from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
 from calipers.inference.rank_tests import (
     average_shared_rank,
@@ -58,6 +58,7 @@ __all__ = [
     "permutation_test",
     "poisson_sums",
     "repetitions",
+    "run_sum_permutation_test",
     "sidak",
     "sidak_confidence",
     "wilson",

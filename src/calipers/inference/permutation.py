@@ -16,6 +16,8 @@ from calipers.inference.options import check_alternative
 from calipers.inputs import check_count
 
 _CELLS = 1 << 20
+# One cell of a random table costs as much as shuffling this many rows (measured: 0.7 us against 20 ns).
+_ROWS_PER_CELL = 35
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +89,114 @@ def permutation_test(
     lengths = [len(c) for c in (column, *others, *(() if strata is None else (strata,)))]
     if len(set(lengths)) != 1:
         raise InputError(f"permuted, fixed and strata must have the same length, got {lengths}.")
-    rng, step = generator(random_state), max(1, _CELLS // max(len(column), 1))
+    rng = generator(random_state)
     value = _evaluate(statistic, column[None], others, vectorized)[0]
     draws = [
-        _evaluate(statistic, _shuffles(column, strata, min(step, n_draws - start), rng), others, vectorized)
-        for start in range(0, n_draws, step)
+        _evaluate(statistic, _shuffles(column, strata, size, rng), others, vectorized)
+        for size in _batches(n_draws, len(column))
     ]
-    simulated = np.concatenate(draws)
-    test = monte_carlo_p(value.item(), simulated, alternative=alternative)
+    return _result(value.item(), np.concatenate(draws), alternative)
+
+
+def run_sum_permutation_test(
+    statistic: Callable[[np.ndarray], Any],
+    permuted: np.ndarray,
+    lengths: np.ndarray,
+    *,
+    n_draws: int = 999,
+    alternative: str = "greater",
+    random_state: RandomState = None,
+) -> PermutationResult:
+    """`permutation_test` of a statistic that reads the column through the sums of its consecutive runs.
+
+    Parameters
+    ----------
+    statistic : callable
+        Gets the sums of the runs, (draws, R), and gives one number per draw.
+    permuted : array (n,)
+        The column to shuffle, in the order of the runs.
+    lengths : array of int (R,)
+        Rows of each run; they add up to n.
+    n_draws, alternative, random_state
+        As in `permutation_test`.
+
+    Returns
+    -------
+    PermutationResult
+        The same law as by shuffling rows.
+
+    Notes
+    -----
+    Shuffling V distinct values over the runs is drawing a random V x R table with given margins: a chain of
+    hypergeometric draws, whose cost does not grow with n. Rows are shuffled where the values are too many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import run_sum_permutation_test
+    >>> column, runs = np.repeat([0.0, 1.0], 500), [500, 500]
+    >>> run_sum_permutation_test(lambda s: s[:, 1], column, runs, n_draws=99, random_state=0).p_value
+    0.01
+    """
+    check_alternative(alternative)
+    n_draws, column = check_count(n_draws, name="n_draws"), np.asarray(permuted)
+    runs = np.asarray(lengths, dtype=np.int64)
+    if np.any(runs < 1) or runs.sum() != len(column):
+        raise InputError(
+            f"lengths must be whole numbers from 1 that add up to the {len(column)} rows, "
+            f"got {runs.tolist()[:10]}."
+        )
+    rng, starts = generator(random_state), np.cumsum(runs) - runs
+    value = np.asarray(statistic(np.add.reduceat(column, starts)[None]))[0]
+    levels, counts = np.unique(column, return_counts=True)
+    if levels.size * runs.size * _ROWS_PER_CELL < len(column):
+        sums = [_table_sums(levels, counts, runs, n_draws, rng)]
+    else:
+        sums = [
+            np.add.reduceat(_shuffles(column, None, size, rng), starts, axis=1)
+            for size in _batches(n_draws, len(column))
+        ]
+    simulated = np.concatenate([np.asarray(statistic(part)) for part in sums])
+    return _result(value.item(), simulated, alternative)
+
+
+def _batches(n_draws: int, n: int) -> list[int]:
+    """Draws at once, so that they fit in memory."""
+    step = max(1, _CELLS // max(n, 1))
+    return [min(step, n_draws - start) for start in range(0, n_draws, step)]
+
+
+def _result(value: float, simulated: np.ndarray, alternative: str) -> PermutationResult:
+    test = monte_carlo_p(value, simulated, alternative=alternative)
     return PermutationResult(float(value), test, SimulatedLaw(simulated))
+
+
+def _table_sums(
+    levels: np.ndarray, counts: np.ndarray, lengths: np.ndarray, n_draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Sums of the runs, (draws, R), from random tables of how many rows of each level lie in each run."""
+    remaining = np.tile(counts.astype(np.int64), (n_draws, 1))
+    sums = np.empty((n_draws, lengths.size))
+    for run, length in enumerate(lengths):
+        taken = np.empty_like(remaining)
+        wanted, others = np.full(n_draws, length), remaining.sum(axis=1)
+        for level in range(levels.size - 1):
+            others = others - remaining[:, level]
+            taken[:, level] = rng.hypergeometric(remaining[:, level], others, wanted)
+            wanted = wanted - taken[:, level]
+        taken[:, -1] = wanted  # the last level fills up
+        remaining -= taken
+        sums[:, run] = taken @ levels
+    return sums
 
 
 def _shuffles(
     column: np.ndarray, strata: np.ndarray | None, size: int, rng: np.random.Generator
 ) -> np.ndarray:
-    order = np.argsort(rng.random((size, len(column))), axis=1)
     if strata is None:
-        return np.asarray(column[order])
+        # Row by row: one sort of random numbers per shuffle would take twice as long.
+        return np.stack([rng.permutation(column) for _ in range(size)])
+    order = np.argsort(rng.random((size, len(column))), axis=1)
     codes = np.unique(strata, return_inverse=True)[1]
     # Sorting a shuffled order by stratum leaves a random order inside each stratum.
     within = np.take_along_axis(order, np.argsort(codes[order], axis=1, kind="stable"), axis=1)

@@ -1,9 +1,19 @@
+import itertools
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from calipers.arrays import spawn
 from calipers.exceptions import InputError
-from calipers.inference import bca_bootstrap, bca_interval, permutation_test, poisson_sums
+from calipers.inference import (
+    bca_bootstrap,
+    bca_interval,
+    permutation,
+    permutation_test,
+    poisson_sums,
+    run_sum_permutation_test,
+)
 
 
 def ratio(x, y, axis=-1):
@@ -157,3 +167,63 @@ def test_strata_are_shuffled_within_only():
 def test_permutation_columns_must_match():
     with pytest.raises(InputError, match=r"must have the same length, got \[2, 3\]"):
         permutation_test(lambda p, f: 0.0, np.ones(2), np.ones(3))
+
+
+RUNS, COLUMN = [2, 1, 3], np.array([0.0, 2.0, 2.0, 5.0, 0.0, 2.0])
+
+
+def run_sums(column):
+    return np.add.reduceat(np.atleast_2d(column), [0, 2, 3], axis=1)
+
+
+@pytest.mark.parametrize("rows_per_cell", [0, 10**9], ids=["tables", "shuffles"])
+def test_run_sums_follow_the_law_of_all_orders(monkeypatch, rows_per_cell):
+    # All 720 orders of the six rows, each equally likely.
+    monkeypatch.setattr(permutation, "_ROWS_PER_CELL", rows_per_cell)
+    orders = np.array(list(itertools.permutations(COLUMN)))
+    expected = Counter(map(tuple, run_sums(orders).tolist()))
+    drawn = []
+    run_sum_permutation_test(
+        lambda s: drawn.append(s) or s[:, 0], COLUMN, RUNS, n_draws=20_000, random_state=5
+    )
+    found = Counter(map(tuple, np.concatenate(drawn[1:]).tolist()))
+    assert set(found) == set(expected)
+    observed = np.array([found[key] for key in expected])
+    law = np.array([expected[key] for key in expected]) * (20_000 / 720)
+    # chi-squared: mean = cells - 1, standard deviation sqrt(2 (cells - 1))
+    statistic, freedom = float(((observed - law) ** 2 / law).sum()), len(expected) - 1
+    assert statistic < freedom + 4 * np.sqrt(2 * freedom)
+
+
+def test_run_sums_of_the_rows_as_they_lie_are_the_value():
+    found = run_sum_permutation_test(lambda s: s[:, 2] - s[:, 0], COLUMN, RUNS, n_draws=9, random_state=0)
+    assert found.value == (5.0 + 0.0 + 2.0) - (0.0 + 2.0)
+
+
+def test_few_levels_are_drawn_as_tables_and_agree_with_shuffled_rows(monkeypatch):
+    column, lengths = (
+        np.repeat([1.0, 2.0, 4.0], 2000)[np.random.default_rng(0).permutation(6000)],
+        np.full(5, 1200),
+    )
+
+    def drawn():
+        seen = []
+        run_sum_permutation_test(
+            lambda s: seen.append(s) or s[:, 0], column, lengths, n_draws=4000, random_state=1
+        )
+        return np.concatenate(seen[1:])[:, 0] / 1200
+
+    by_table = drawn()
+    monkeypatch.setattr(permutation, "_ROWS_PER_CELL", 10**9)
+    by_shuffle = drawn()
+    # Mean 7/3; variance of a mean of 1200 of 6000 without replacement: s^2 / 1200 * (1 - 1200 / 6000).
+    spread = np.sqrt(column.var(ddof=1) / 1200 * 0.8)
+    for means in (by_table, by_shuffle):
+        assert means.mean() == pytest.approx(7 / 3, abs=4 * spread / np.sqrt(4000))
+        assert means.std() == pytest.approx(spread, rel=4 / np.sqrt(8000))
+
+
+@pytest.mark.parametrize("lengths", [[2, 1], [2, 1, 3, 0], [7]])
+def test_run_lengths_must_add_up_to_the_rows(lengths):
+    with pytest.raises(InputError, match=r"lengths must be whole numbers from 1 that add up to the 6 rows"):
+        run_sum_permutation_test(lambda s: s[:, 0], COLUMN, lengths)

@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.arrays import Array, RandomState, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, mean_estimate, permutation_test, repetitions
+from calipers.inference import SimulatedLaw, mean_estimate, repetitions, run_sum_permutation_test
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -162,14 +162,12 @@ def rank_ss(
             return None
         rank, width = columns
         codes = np.searchsorted(ends, rank, side="left")
-        member = np.eye(len(ends))[codes][:, bins.filled]
-        means = bins.means()[0, bins.filled]
-        mass = member.sum(axis=0)
-        test = permutation_test(
-            lambda shuffled: signed_square(means, shuffled @ member / mass),
-            width,
+        means, rows = bins.means()[0, bins.filled], np.bincount(codes, minlength=len(ends))[bins.filled]
+        test = run_sum_permutation_test(
+            lambda sums: signed_square(means, sums / rows),
+            width[np.argsort(codes, kind="stable")],
+            rows,
             n_draws=check_count(n_permutations, name="n_permutations"),
-            vectorized=True,
             random_state=random_state,
         )
         return test.law
@@ -348,18 +346,25 @@ def _permute_along_ease(
     bins = bin_by_ease([rank], score, n_bins)
     assert bins.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
     assert bins.shares is not None  # noqa: S101
-    starts = np.rint(bins.runs[:-1]).astype(np.int64)
     filled = bins.filled
-    means, shares, mass = bins.means()[0, filled], bins.shares[:, filled], bins.mass[filled]
-    test = permutation_test(
+    lengths, shares = _merged(np.diff(np.rint(bins.runs)).astype(np.int64), bins.shares[:, filled])
+    means, mass = bins.means()[0, filled], bins.mass[filled]
+    test = run_sum_permutation_test(
+        lambda sums: signed_square(means, sums @ shares / mass),
         # Rows lie in sorted order of ease, so that each run is a slice of the shuffled sizes.
-        lambda shuffled: signed_square(means, np.add.reduceat(shuffled, starts, axis=1) @ shares / mass),
         width[np.argsort(score, kind="stable")],
+        lengths,
         n_draws=check_count(n_permutations, name="n_permutations"),
-        vectorized=True,
         random_state=random_state,
     )
     return test.law
+
+
+def _merged(lengths: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs without rows dropped, and neighbours that the bins share alike joined into one."""
+    lengths, shares = lengths[lengths > 0], shares[lengths > 0]
+    first = np.append(True, np.any(shares[1:] != shares[:-1], axis=1))
+    return np.add.reduceat(lengths, np.flatnonzero(first)), shares[first]
 
 
 def repeated(*columns: Array, weights: np.ndarray | None) -> list[np.ndarray] | None:
