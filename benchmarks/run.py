@@ -2,7 +2,7 @@
 
 The run is stored after every measurement. ``--run NAME`` names it, and continues it when it exists: what was
 measured is not measured again (``--again`` does), so a long run can be made in pieces (``--seconds N`` stops
-after that time). ``--only WORD`` takes the tasks whose name holds the word.
+after that time). ``--only WORD,WORD`` takes the tasks whose names hold one of the words.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ LOCAL = ROOT / "benchmarks" / "results" / "local"
 
 
 def tasks(word: str) -> list[tuple[str, Task]]:
-    """Module and task of everything in benchmarks/tasks whose name holds the word."""
+    """Module and task of everything in benchmarks/tasks whose name holds one of the words."""
     modules = sorted(p.stem for p in (ROOT / "benchmarks" / "tasks").glob("*.py") if p.stem != "__init__")
     names = [f"benchmarks.tasks.{name}" for name in modules]
     return [
-        (name, task) for name in names for task in importlib.import_module(name).TASKS if word in task.name
+        (name, task)
+        for name in names
+        for task in importlib.import_module(name).TASKS
+        if any(part in task.name for part in word.split(","))
     ]
 
 
@@ -50,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     add = top.add_argument
     add("--quick", action="store_true", help="smallest size, no peers, against the last stored run")
     add("--run", default="", metavar="NAME", help="name of the run; an existing one is continued")
-    add("--only", default="", metavar="WORD", help="tasks whose name holds the word")
+    add("--only", default="", metavar="WORD,WORD", help="tasks whose name holds one of the words")
     add("--peers", default="", metavar="NAME,NAME", help="these peers only")
     add("--again", action="store_true", help="measure also what the run already holds")
     add("--seconds", type=float, default=float("inf"), help="stop after the measurement under way then")

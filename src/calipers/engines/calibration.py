@@ -20,7 +20,7 @@ from calipers.engines.state import Result, State
 from calipers.metrics import calibration_error
 from calipers.metrics.reliability.calibration_measure import error_from_parts
 from calipers.metrics.reliability.calibration_test import (
-    MAX_COINS,
+    MAX_RANGE_COINS,
     N_DRAWS,
     asymptotic_test,
     exact_test,
@@ -375,7 +375,7 @@ def null_of(state: CalibrationState, found: SupInterval, moments: RowMoments) ->
             x[filled] for x in (state.buckets.high, state.buckets.sums[2], state.buckets.sums[4])
         )
         levels = ScoreLevels(values, trials, hits)
-        if n_coins(levels, state.options.n_draws) <= MAX_COINS:
+        if n_coins(levels, state.options.n_draws) <= MAX_RANGE_COINS:
             draws = generator(state.options.random_state)
             return exact_test(levels, n_draws=state.options.n_draws, generator=draws) | extra
     return asymptotic_test(found.value, moments.variance, moments.total) | extra

@@ -101,7 +101,7 @@ def calibration_error(
     not matter. ``std_error`` is that of the mean residual in the maximising interval; it describes c_emp
     well when the population error is far above the noise floor and is too large below.
     Test: outcomes are redrawn as coins with the stated probabilities, level by level (exact at any n);
-    beyond 1e8 coins the law of the range of Brownian motion. It is strong against shifts and errors in one
+    beyond 1e7 coins the law of the range of Brownian motion. It is strong against shifts and errors in one
     region of scores and weak against wrong slopes: `calibration_tests` adds the tests that see those.
     Upper bound: empirical Bernstein on the one interval the population chooses (see
     `calipers.metrics.reliability.upper_bound`). With unequal weights only the asymptotic one exists.

@@ -22,6 +22,9 @@ NULL_LEVEL = 0.95
 # Largest number of simulated coins; beyond it the asymptotic law is used. A binomial number costs about
 # five coins.
 MAX_COINS = 100_000_000
+# The same for the range alone, whose asymptotic law is close by then: at 10 000 distinct scores a 5 % test
+# rejects 4.6 to 4.8 %, while 999 draws place a p-value of 0.05 to within 0.007 only.
+MAX_RANGE_COINS = 10_000_000
 _BINOMIAL_COST = 5
 # Coins drawn at a time.
 _BATCH = 1 << 20

@@ -12,7 +12,7 @@ from calipers.arrays import Array, namespace
 from calipers.inputs.rows import count_true
 from calipers.metrics.reliability import certificates
 from calipers.metrics.reliability.calibration_test import (
-    MAX_COINS,
+    MAX_RANGE_COINS,
     asymptotic_test,
     exact_test,
     n_coins,
@@ -171,8 +171,8 @@ def null_fields(
     scale = math.sqrt(moments.variance)
     asymptotic_p = range_survival(found.value * moments.total / scale) if scale else None
     extra = {"asymptotic_p_value": asymptotic_p}
-    if not has_more_levels_than(rows, MAX_COINS // n_draws):
+    if not has_more_levels_than(rows, MAX_RANGE_COINS // n_draws):
         levels = score_levels(rows)
-        if n_coins(levels, n_draws) <= MAX_COINS:
+        if n_coins(levels, n_draws) <= MAX_RANGE_COINS:
             return exact_test(levels, n_draws=n_draws, generator=generator) | extra
     return asymptotic_test(found.value, moments.variance, moments.total) | extra
