@@ -18,13 +18,14 @@ from benchmarks.readers import (
     beyond,
     bytes_per_row,
     certificate,
+    clock_below,
     clock_within_limit,
-    cpu_below,
     descent,
     faster_than,
     gpu_chain,
     gpu_job,
     held_by,
+    lake_scan,
     league_clean,
     memory_below,
     null_band,
@@ -189,8 +190,8 @@ BARS = [
             "test_symbolic_sets_cover_the_outcome_of_a_retrained_model",
         ),
     ),
-    Bar(AUDIT, "100 000 x 20 x 10, six questions, under 30 s", cpu_below("audit", 30, 100_000)),
-    Bar(AUDIT, "a million rows under 3 minutes", cpu_below("audit", 180, 1_000_000)),
+    Bar(AUDIT, "100 000 x 20 x 10, six questions, under 30 s", clock_below("audit", 30, 100_000)),
+    Bar(AUDIT, "a million rows under 3 minutes", clock_below("audit", 180, 1_000_000)),
     Bar(AUDIT, "a million rows under 4 GB", memory_below("audit", 4e9 / 2**20, 1_000_000)),
     Bar(
         AUDIT,
@@ -201,6 +202,7 @@ BARS = [
             "test_a_planted_fault_is_found_in_95_of_100_audits",
         ),
     ),
+    Bar(SCALE, "lake: within 2x of a bare scan per pass, under 2 GB", lake_scan),
     *(
         Bar(SCALE, f"GPU, {job}: 50x two cores and within 2x of the bare primitives", gpu_job(job))
         for job in ("p-values", "APS sets", "RAPS sets", "SAPS sets", "calibration error")

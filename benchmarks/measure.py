@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import select
 import subprocess
 import sys
@@ -38,6 +39,8 @@ class Measurement:
     agrees: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
     exact: dict[str, Any] = field(default_factory=dict)
+    off_by: float = math.nan
+    load: float = math.nan
     problem: str = ""
     runs: list[float] = field(default_factory=list)
 
@@ -114,7 +117,8 @@ def measure(
 ) -> list[Measurement]:
     """Every library on one task at one size; ours first in the list."""
     roles = ["ours", *(["limit"] if task.limit else []), *task.peers]
-    results = {role: Measurement(task.name, size, role) for role in roles}
+    busy = round(os.getloadavg()[0], 1)  # processes that want a core: the clock is only fair when few do
+    results = {role: Measurement(task.name, size, role, load=busy) for role in roles}
     with stored_inputs(task, size) as inputs, ExitStack() as stack:
         workers = {}
         for role in roles:
@@ -183,6 +187,8 @@ def judge(
         result.agrees = verdict(task, found.get("ours", {}), answers, truth, role)
         result.answers = short(answers)
         result.exact = short(truth or {})
+        if result.agrees in {"wrong", "differs"}:
+            result.off_by = (task.distance or largest_difference)(truth or found["ours"], answers)
 
 
 def verdict(task: Task, ours: Answers, theirs: Answers, truth: Answers | None, role: str) -> str:
@@ -207,6 +213,13 @@ def close(left: Answers, right: Answers) -> bool:
         )
         for k in set(left) & set(right)
     )
+
+
+def largest_difference(left: Answers, right: Answers) -> float:
+    """Over the answers both give in the same shape; NaN without one."""
+    shared = [k for k in left if k in right and np.shape(left[k]) == np.shape(right[k])]
+    gaps = [np.abs(np.asarray(left[k], float) - np.asarray(right[k], float)).max() for k in shared]
+    return float(max(gaps, default=math.nan))
 
 
 def short(answers: Answers) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def page(run: Run) -> str:
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
         "## Instructions\n\n" + instruction_part(),
         "## GPU arrays\n\n" + gpu_part(),
+        "## Many rows\n\n" + lake_part(),
         "## History\n\n" + HISTORY,
     ]
     return "\n\n".join(sections) + "\n"
@@ -125,6 +126,26 @@ def gpu_part() -> str:
         return "No stored run: `python3 dev.py bench --gpu` makes one on a machine with CUDA."
     head = ["job", "ours", "bare primitives", "over bare", "times two CPU cores", "same answer"]
     return readers.gpu_machine() + "\n\n" + markdown_table([head, *map(gpu_row, rows)])
+
+
+def lake_part() -> str:
+    """The stored run over files larger than memory."""
+    rows = readers.lake_rows()
+    if not rows:
+        return "No stored run: `python -m benchmarks.lake` makes one."
+    head = ["metrics", "rows", "passes", "times a bare scan, clock", "times a bare scan, CPU", "peak memory"]
+    body = [
+        [
+            row["task"],
+            f"{row['rows']:,}",
+            str(row["passes"]),
+            f"{row['wall'] / row['scan_wall']:.2f}x",
+            f"{row['cpu'] / row['scan_cpu']:.2f}x",
+            f"{row['peak_gb']:.2f} GB",
+        ]
+        for row in rows
+    ]
+    return markdown_table([head, *body])
 
 
 def gpu_row(row: dict[str, Any]) -> list[str]:

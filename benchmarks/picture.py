@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.environments import ROOT
@@ -33,36 +34,51 @@ def limit_ratio(run: Run, task: str) -> float:
     return ratio(ours["cpu"], limit["cpu"]) if ours and limit else math.nan
 
 
+QUESTIONS = (
+    ("Fastest peer, times our CPU seconds (right of 1: we are faster)", fastest_peer),
+    ("Our CPU seconds, times the bare limit (left of 2: near it)", limit_ratio),
+)
+
+
 def draw_history(runs: list[Run], path: Path) -> None:
-    """Two panels over the stored runs: the fastest peer over us, and us over the limit."""
+    """Two panels: the fastest peer over us, and us over the limit; a row per task, a dot per stored run."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    questions = [
-        ("Fastest peer, times our CPU seconds (above 1: we are faster)", fastest_peer),
-        ("Our CPU seconds, times the bare limit (below 2: near it)", limit_ratio),
-    ]
-    figure, panels = plt.subplots(2, 1, figsize=(10, 11), layout="constrained")
-    names = list(dict.fromkeys(m["task"] for run in runs for m in run.measurements))
-    days = [run.content["date"].replace("T", "\n") for run in runs]
-    for axes, (title, reading) in zip(panels, questions, strict=True):
-        series = {task: [reading(run, task) for run in runs] for task in names}
-        series = {task: v for task, v in series.items() if any(math.isfinite(x) for x in v)}
-        for i, (task, values) in enumerate(sorted(series.items(), key=lambda item: -last(item[1]))):
-            style = ("-", "--", ":")[i // 10 % 3]
-            axes.plot(
-                days, values, style, color=f"C{i % 10}", marker="o", label=f"{task}: {last(values):.3g}"
+    tables = [ratios_by_task(runs, reading) for _, reading in QUESTIONS]
+    heights = [max(2, len(table)) for table in tables]
+    figure, panels = plt.subplots(
+        2, 1, figsize=(9, 1.8 + 0.24 * sum(heights)), height_ratios=heights, layout="constrained"
+    )
+    shades = [str(0.75 - 0.75 * (i + 1) / len(runs)) for i in range(len(runs))]  # the newest is black
+    for axes, (title, _), table in zip(panels, QUESTIONS, tables, strict=True):
+        for i, run in enumerate(runs):
+            values = [series[i] for series in table.values()]
+            axes.scatter(
+                values, range(len(table)), color=shades[i], s=22, label=run.content["date"], zorder=i + 2
             )
-        axes.axhline(1.0, color="0.5", linewidth=0.8)
-        axes.set_yscale("log")
+        axes.set_yticks(
+            range(len(table)), [f"{task}   {last(v):.3g}x" for task, v in table.items()], fontsize=8
+        )
+        axes.axvline(1.0, color="0.5", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.grid(axis="both", color="0.92")
+        axes.set_axisbelow(True)
         axes.set_title(title, loc="left", fontsize=10)
-        axes.margins(x=0.08)
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    panels[0].legend(title="run", fontsize=7, title_fontsize=7, loc="lower right")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def ratios_by_task(runs: list[Run], reading: Callable[[Run, str], float]) -> dict[str, list[float]]:
+    """One value per run for every task that has any, the largest newest value last (drawn on top)."""
+    names = dict.fromkeys(m["task"] for run in runs for m in run.measurements)
+    table = {task: [reading(run, task) for run in runs] for task in names}
+    known = {task: v for task, v in table.items() if any(map(math.isfinite, v))}
+    return dict(sorted(known.items(), key=lambda item: last(item[1])))
 
 
 def last(values: list[float]) -> float:

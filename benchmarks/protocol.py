@@ -40,6 +40,9 @@ class Task:
         ``agree(ours, theirs)`` says whether the answers are the same; None compares with tolerance.
     exact : callable or None
         The true answer by brute force, where it is affordable: it says who is wrong.
+    distance : callable or None
+        ``distance(exact, theirs)``: how far an answer is off, where it is an array; None takes the largest
+        difference.
     quick : bool
         Whether ``bench --quick`` runs it (at its smallest size).
     """
@@ -53,4 +56,5 @@ class Task:
     bar: str = ""
     agree: Callable[[Answers, Answers], bool] | None = None
     exact: Callable[[Inputs], Answers] | None = None
+    distance: Callable[[Answers, Answers], float] | None = None
     quick: bool = True

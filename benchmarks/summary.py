@@ -70,7 +70,9 @@ def markdown_table(rows: Cells) -> str:
 
 def times(value: float) -> str:
     """A ratio for reading."""
-    return "" if math.isnan(value) else f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
+    if math.isnan(value):
+        return ""
+    return f"{value:.2g}x" if value < 0.1 else f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
 
 
 def seconds(value: Any) -> str:
@@ -158,11 +160,19 @@ def plain(value: Any) -> str:
     return f"{value:.6g}"
 
 
+def said(m: dict[str, Any]) -> tuple[str, str]:
+    """A wrong answer and the exact one; of long answers only how far they are off."""
+    if m["answers"]:
+        return shown(m["answers"]), shown(m["exact"])
+    off = number(m.get("off_by"))
+    return "" if math.isnan(off) else f"off by up to {off:.3g}", "every value"
+
+
 def wrong_cells(measurements: Measurements) -> Cells:
     """Every answer that is not the exact one, or differs from ours where none is exact."""
     head = ["task", "size", "library", "verdict", "its answer", "exact"]
     body = [
-        [m["task"], f"{m['size']:,}", m["library"], m["agrees"], shown(m["answers"]), shown(m["exact"])]
+        [m["task"], f"{m['size']:,}", m["library"], m["agrees"], *said(m)]
         for m in measurements
         if m["agrees"] in {"wrong", "differs"}
     ]

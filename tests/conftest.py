@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A test that is right on an idle machine must not fail on a busy one.
+settings.register_profile("calipers", deadline=None)
+settings.load_profile("calipers")
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SEED = 7

@@ -91,7 +91,7 @@ TASKS = [
     ),
     Task(
         name="import of every room",
-        sizes=(1, 2, 4),
+        sizes=(1,),
         prepare=lambda n: {"times": n},
         ours=fresh(WHOLE),
         peers={name: fresh(code) for name, code in IMPORTS.items()},
@@ -100,7 +100,7 @@ TASKS = [
     ),
     Task(
         name="first p-value in a new interpreter",
-        sizes=(1, 2, 4),
+        sizes=(1,),
         prepare=lambda n: {"times": n},
         ours=fresh(P_VALUE),
         limit=fresh("import numpy"),

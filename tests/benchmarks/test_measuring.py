@@ -63,6 +63,8 @@ def test_every_library_gets_its_time_and_its_verdict():
     assert math.isfinite(found["ours"].cpu)
     assert found["wrong"].answers == {"total": 4951.0}
     assert found["wrong"].exact == {"total": 4950.0}
+    assert found["wrong"].off_by == 1.0
+    assert math.isnan(found["ours"].off_by)
 
 
 def test_without_a_truth_answers_are_compared_with_ours():

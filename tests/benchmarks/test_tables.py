@@ -66,6 +66,11 @@ def test_wrong_answers_are_shown_beside_the_exact_ones(run):
     assert summary.wrong_cells(run.measurements)[1] == ["t", "10", "peer", "wrong", "x 2", "x 1"]
 
 
+def test_a_long_wrong_answer_says_how_far_it_is_off():
+    m = row("t", 10, "peer", 1.0, agrees="wrong", off_by=0.25)
+    assert summary.wrong_cells([m])[1] == ["t", "10", "peer", "wrong", "off by up to 0.25", "every value"]
+
+
 def test_growth_names_sizes_and_both_exponents(run):
     cells = summary.growth_cells(run.measurements)
     assert ["t", "10 100 1,000", "peer", "2.00", "1.00"] in cells
