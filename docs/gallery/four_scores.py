@@ -25,7 +25,7 @@ for place, (name, rule) in enumerate(rules.items()):
     share = np.bincount(sets.sum(axis=1), minlength=21) / len(sets)
     read = coverage(y[3500:], sets, alpha=0.1, n_calibration=1500)
     words = f"{name}: mean size {sets.sum(axis=1).mean():.1f}, covers {100 * read.value:.0f} %"
-    foot = 0.6 * (3 - place)
+    foot = 1.0 * (3 - place)
     (line,) = plt.step(np.arange(21), share + foot, where="mid")
     plt.text(20, foot + 0.12, words, ha="right", color=line.get_color())
     plt.axhline(foot, color="0.35", linewidth=0.5)

@@ -86,7 +86,7 @@ def renewed(path: Path) -> str:
 
 def main(words: list[str]) -> int:
     """Renew or check pages, and say what became of each."""
-    os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}
+    os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "80"}
     only_check, names = "--check" in words, [word for word in words if word != "--check"]
     changed = 0
     for page in [Path(name).resolve() for name in names] or sorted(DOCS.rglob("*.md")):

@@ -40,7 +40,7 @@ def test_every_question_and_every_guide_has_code():
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     found = page_blocks(page)
     for block, printed in zip(found, run_blocks(found, page), strict=True):
         if block.printed is not None:

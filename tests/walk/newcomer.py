@@ -88,7 +88,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run in the folder, as somebody would who knows nothing of this checkout."""
     hidden = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CALIPERS_DATA")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= {"COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
+    environment |= {"COLUMNS": "80", "PYTHONUNBUFFERED": "1"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
     )
