@@ -6,8 +6,9 @@ from calipers.auditing.reading import Picture
 from calipers.auditing.repairing import Repair
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit
+from calipers.auditing.streaming import audit_stream
 
-__all__ = ["Audit", "Comparison", "Picture", "QuestionPlan", "Repair", "audit", "compare"]
+__all__ = ["Audit", "Comparison", "Picture", "QuestionPlan", "Repair", "audit", "audit_stream", "compare"]
 
 
 def __dir__() -> list[str]:

@@ -37,6 +37,8 @@ class Audit:
         Question -> names of the estimates made for it.
     name, source : str
         How the predictor is called, and the file it came from.
+    n_rows : int or None
+        Rows in all, when the material is a sample of them.
 
     Examples
     --------
@@ -56,6 +58,12 @@ class Audit:
     measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
     source: str = ""
+    n_rows: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that were audited."""
+        return self.material.n if self.n_rows is None else self.n_rows
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -73,7 +81,8 @@ class Audit:
             about={
                 "name": self.name,
                 "source": self.source,
-                "rows": self.material.n,
+                "rows": self.rows,
+                "sample_rows": None if self.n_rows is None else self.material.n,
                 "task": self.material.task,
                 "classes": [str(label) for label in self.material.classes],
                 "alphas": list(self.material.alphas),
@@ -127,7 +136,7 @@ class Audit:
         return repair_audit(self, held_out=held_out)
 
     def __repr__(self) -> str:
-        return f"Audit({self.name or self.material.task}, {self.material.n} rows, severity {self.severity})"
+        return f"Audit({self.name or self.material.task}, {self.rows} rows, severity {self.severity})"
 
     def __str__(self) -> str:
         return render_text(self.to_dict())

@@ -11,7 +11,7 @@ import numpy as np
 from calipers.arrays import RandomState
 from calipers.auditing.checks import CHECKS
 from calipers.auditing.material import Material, check_material
-from calipers.auditing.plan import is_ready, plan_audit, what_to_add
+from calipers.auditing.plan import QuestionPlan, is_ready, plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.auditing.result import Audit
@@ -138,7 +138,7 @@ def audit_material(
     progress: Progress | None = None,
 ) -> Audit:
     """The audit of inputs that are already checked."""
-    checks = _without(CHECKS, mute)
+    checks = without(CHECKS, mute)
     ready = [check for check in checks if is_ready(check, material)]
     readings: list[Reading] = []
     for done, check in enumerate(ready):
@@ -147,10 +147,30 @@ def audit_material(
         readings.extend(run_check(check, material))
     if progress is not None:
         progress("", len(ready), len(ready))
-    findings = [*_told_once(judge_all(readings, rows=material.n)), *_not_run(checks, ready, material)]
+    return assemble(
+        material, checks, ready, readings, plan=plan_audit(material, checks), name=name, source=source
+    )
+
+
+def assemble(
+    material: Material,
+    checks: Sequence[Check],
+    ready: Sequence[Check],
+    readings: Sequence[Reading],
+    *,
+    plan: tuple[QuestionPlan, ...],
+    name: str,
+    source: str,
+    n_rows: int | None = None,
+) -> Audit:
+    """The audit from its readings: judged together, in order."""
+    findings = [
+        *_told_once(judge_all(readings, rows=n_rows or material.n)),
+        *_not_run(checks, ready, material),
+    ]
     return Audit(
         material=material,
-        plan=plan_audit(material, checks),
+        plan=plan,
         findings=tuple(sorted(findings, key=_order)),
         estimates=EstimateTable(_estimates(readings), title="Everything that was measured"),
         pictures=_pictures(readings),
@@ -160,6 +180,7 @@ def audit_material(
         },
         name=name,
         source=source,
+        n_rows=n_rows,
     )
 
 
@@ -214,7 +235,8 @@ def _as_list(readings: Reading | tuple[Reading, ...]) -> list[Reading]:
     return [readings] if isinstance(readings, Reading) else list(readings)
 
 
-def _without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
+def without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
+    """The checks but those that are muted; an unknown code is an error."""
     muted = {mute} if isinstance(mute, str) else set(mute)
     unknown = muted - {check.code for check in checks}
     if unknown:

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.options import FileArgument, JsonOption, OutOption, QuietOption, Settings, takes_settings
+from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
 
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="A file (csv, parquet, arrow, json-lines, npz), or 'logs/*.parquet', a folder, s3://..."
+    ),
+]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="Stream all rows with: local, dask or spark.")
+]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")]
 MarkdownOption = Annotated[
     Path | None, typer.Option("--markdown", help="Write a summary for a pull request.")
@@ -24,26 +33,33 @@ PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be c
 
 @takes_settings
 def command(
-    file: FileArgument,
+    files: FilesArgument,
     settings: Settings,
     out: OutOption = None,
     html: HtmlOption = None,
     markdown: MarkdownOption = None,
     github: GithubOption = False,
     plan: PlanOption = False,
+    engine: EngineOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Answer the six questions about a file of predictions.
+    """Answer the six questions about predictions in a file, in several files or in a data lake.
 
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
-    every other column is a feature.
+    every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
+    from calipers.cli.lake import is_lake, run_lake
     from calipers.cli.options import exit_code
 
-    if plan:
-        return show_plan(file, settings)
-    found = run(file, settings, quiet=quiet)
+    if engine is not None or is_lake(files, settings):
+        found = run_lake(files, settings, engine=engine or "local", plan=plan, quiet=quiet)
+    elif plan:
+        return show_plan(Path(files[0]), settings)
+    else:
+        found = run(Path(files[0]), settings, quiet=quiet)
+    if found is None:
+        return 0
     write(found, out=out, html=html, markdown=markdown)
     if as_json:
         print(found.to_json())

@@ -2,6 +2,7 @@
 
 from calipers.engines.block import Block
 from calipers.engines.catalogue import merge_rules, state_of
+from calipers.engines.planning import RunPlan, plan_run
 from calipers.engines.running import measure
 from calipers.engines.scoring import ConformalScores
 from calipers.engines.sources import ArraySource, FileSource
@@ -12,9 +13,11 @@ __all__ = [
     "Block",
     "ConformalScores",
     "FileSource",
+    "RunPlan",
     "State",
     "measure",
     "merge_rules",
+    "plan_run",
     "state_of",
 ]
 

@@ -24,11 +24,12 @@ from calipers.inputs import (
 )
 from calipers.inputs.rows import missing_mask
 from calipers.metrics.contributions import sets_at
-from calipers.metrics.marginal import covered_by_intervals
+from calipers.metrics.marginal import covered_by_intervals, is_covered
 
 if TYPE_CHECKING:
     from calipers.engines.scoring import ConformalScores
 
+_GATHER = 1 << 14
 _MATRICES = ("probabilities", "p_values", "sets")
 
 
@@ -153,11 +154,19 @@ def at_label(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
     columns, n = matrix.T, len(codes)
     if n == 0 or columns.strides[1] != matrix.itemsize or columns.strides[0] % matrix.itemsize:
         return np.asarray(np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0])
-    stride = columns.strides[0] // matrix.itemsize
-    flat = np.lib.stride_tricks.as_strided(
-        columns, shape=((len(columns) - 1) * stride + n,), strides=(matrix.itemsize,), writeable=False
-    )
-    return np.asarray(flat[codes * stride + np.arange(n)])
+    found, stride = np.empty(n, dtype=matrix.dtype), columns.strides[0] // matrix.itemsize
+    for start in range(0, n, _GATHER):
+        # Few rows at a time, so that all their columns stay near the processor.
+        part = columns[:, start : start + _GATHER]
+        flat = np.lib.stride_tricks.as_strided(
+            part,
+            shape=((len(columns) - 1) * stride + part.shape[1],),
+            strides=(matrix.itemsize,),
+            writeable=False,
+        )
+        place = codes[start : start + _GATHER] * stride + np.arange(part.shape[1])
+        found[start : start + _GATHER] = flat[place]
+    return found
 
 
 def _given(block: Block, name: str) -> Any:
@@ -165,6 +174,8 @@ def _given(block: Block, name: str) -> Any:
         return None
     value = block.given[name]
     if isinstance(value, Coded):
+        return value
+    if name == "X" and is_frame(value):
         return value
     check = _CHECKS.get(name)
     if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
@@ -249,6 +260,8 @@ def _covered(block: Block) -> np.ndarray | None:
     sets = block.derived_sets()
     if sets is not None and (codes := block.get("codes")) is not None:
         return at_label(sets, codes)
+    if "prediction" in block.given:
+        return np.asarray(is_covered(block.given["y_true"], block.given["prediction"], classes=block.classes))
     intervals, y = block.get("interval_at_level"), block.get("outcomes")
     return None if intervals is None or y is None else np.asarray(covered_by_intervals(y, intervals))
 
@@ -262,6 +275,11 @@ def _size(block: Block) -> np.ndarray | None:
     return None if intervals is None else np.asarray(intervals[:, 1] - intervals[:, 0])
 
 
+def _empty(block: Block) -> np.ndarray | None:
+    size = block.get("size")
+    return None if size is None else np.asarray(size == 0)
+
+
 def _ranks(block: Block) -> np.ndarray | None:
     probabilities, codes = block.get("probabilities"), block.get("codes")
     if probabilities is None or codes is None:
@@ -269,6 +287,11 @@ def _ranks(block: Block) -> np.ndarray | None:
     at_least = at_label(probabilities, codes) <= probabilities.T
     small = np.uint8 if probabilities.shape[1] < 256 else np.int64
     return np.asarray(np.add.reduce(at_least.view(np.uint8), axis=0, dtype=small).astype(np.int64))
+
+
+def _prediction(block: Block) -> np.ndarray | None:
+    sets = block.derived_sets()
+    return sets if sets is not None else block.get("interval_at_level")
 
 
 def _hardness(block: Block) -> np.ndarray | None:
@@ -303,7 +326,11 @@ def _top_is_right(block: Block) -> np.ndarray | None:
 
 
 # What depends on the level; everything else is shared between levels.
-_LEVELLED = frozenset({"sets_at_level", "interval_at_level", "covered", "size", "hardness"})
+_LEVELLED = frozenset({"sets_at_level", "interval_at_level", "covered", "size", "empty", "hardness"}) | {
+    "error",
+    "width",
+    "prediction",
+}
 _DERIVED: dict[str, Callable[[Block], np.ndarray | None]] = {
     "codes": _codes,
     "outcomes": _outcomes,
@@ -312,8 +339,12 @@ _DERIVED: dict[str, Callable[[Block], np.ndarray | None]] = {
     "interval_at_level": _interval_at_level,
     "covered": _covered,
     "size": _size,
+    "empty": _empty,
     "ranks": _ranks,
     "hardness": _hardness,
+    "error": _hardness,
+    "width": _size,
+    "prediction": _prediction,
     "difficulty": _difficulty,
     "top_probability": _top_probability,
     "top_is_right": _top_is_right,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from calipers.metrics.reliability.calibration_test import (
 )
 from calipers.metrics.reliability.extremes import TIE, Extreme
 from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.multiclass import ClassPart
 from calipers.metrics.reliability.range_law import range_survival
 from calipers.metrics.reliability.summary import RowMoments, bound_fields
 from calipers.metrics.reliability.worst_interval import SupInterval, interval_between
@@ -39,6 +40,7 @@ _SMALL = 100_000
 
 # Score, whether it happened, weight (None when every row counts once).
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Column = int | Literal["top"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +53,28 @@ class CalibrationOptions:
     random_state: Any = None
 
 
-def scores(block: Block, column: int | None) -> np.ndarray:
+def _is_top(P: np.ndarray, column: Column) -> bool:
+    return column == "top" or (column is None and P.shape[1] > 2)
+
+
+def scores(block: Block, column: Column) -> np.ndarray:
     """Stated probability of the column; of the second of two, else of the most probable label."""
     P = block["probabilities"]
-    if column is None and P.shape[1] > 2:
-        return np.minimum(block["top_probability"].astype(np.float64) + 0.0, 1.0)
-    return np.minimum(P[:, 1 if column is None else column].astype(np.float64) + 0.0, 1.0)
+    f = block["top_probability"] if _is_top(P, column) else P[:, column if isinstance(column, int) else 1]
+    return np.minimum(f.astype(np.float64) + 0.0, 1.0)
 
 
-def outcomes(block: Block, column: int | None, rows: np.ndarray | None = None) -> np.ndarray:
+def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np.ndarray:
     """Whether that label happened; of some rows, or of all."""
     P, codes = block["probabilities"], block["codes"]
-    if column is None and P.shape[1] > 2:
+    if _is_top(P, column):
         # Few rows are looked at one by one, all of them through the column that other states share.
         return block["top_is_right"] if rows is None else np.asarray(P[rows].argmax(axis=1) == codes[rows])
     wanted = codes if rows is None else codes[rows]
-    return np.asarray(wanted == (1 if column is None else column))
+    return np.asarray(wanted == (column if isinstance(column, int) else 1))
 
 
-def binary_rows(block: Block, column: int | None = None) -> Rows:
+def binary_rows(block: Block, column: Column = None) -> Rows:
     """Score, outcome and weight of every row."""
     return scores(block, column), outcomes(block, column), block.weights
 
@@ -135,6 +140,34 @@ class BucketSums:
         return np.asarray((over | under) & (self.high > self.low))
 
 
+class Grid:
+    """Buckets with any edges, found by way of equal ones: only scores in a cut bucket are searched for.
+
+    Parameters
+    ----------
+    edges : array
+        Inner edges, increasing; those of the equal buckets are among them.
+    n_buckets : int
+        Equal buckets on [0, 1], a power of two.
+    """
+
+    __slots__ = ("edges", "first", "is_cut", "n_buckets")
+
+    def __init__(self, edges: np.ndarray, n_buckets: int) -> None:
+        self.edges, self.n_buckets = edges, n_buckets
+        ends = np.arange(n_buckets + 1) / n_buckets
+        self.first = np.searchsorted(edges, ends[:-1], side="right")
+        self.is_cut = np.searchsorted(edges, ends[1:], side="left") > self.first
+
+    def bucket_of(self, f: np.ndarray) -> np.ndarray:
+        """The bucket of every score; an edge belongs to the bucket above it."""
+        equal = np.minimum((f * self.n_buckets).astype(np.int64), self.n_buckets - 1)
+        bucket = self.first[equal]
+        cut = np.flatnonzero(self.is_cut[equal])
+        bucket[cut] = np.searchsorted(self.edges, f[cut], side="right")
+        return bucket
+
+
 class CalibrationState(State):
     """One counting pass over buckets; the first has equal widths on [0, 1], later ones the given edges.
 
@@ -145,27 +178,43 @@ class CalibrationState(State):
     edges : array or None
         Inner edges of the buckets; None means ``n_buckets`` of equal width, a power of two, so that the
         bucket of a score is found without rounding.
-    column : int or None
-        The class that is told from the rest.
+    column : int, "top" or None
+        The class that is told from the rest, or the most probable label; None means the second of two
+        columns, the most probable label of more.
     n_buckets : int
         Buckets of the first pass.
+    base : (CalibrationState, bool array) or None
+        The pass before, and which of its buckets are cut finer here; the others are taken over as they are.
     """
 
-    __slots__ = ("buckets", "column", "edges", "kept", "n_buckets", "n_rows", "options", "totals")
+    __slots__ = (
+        "base",
+        "buckets",
+        "column",
+        "edges",
+        "grid",
+        "kept",
+        "n_buckets",
+        "n_rows",
+        "options",
+        "totals",
+    )
 
     def __init__(
         self,
         options: CalibrationOptions,
         edges: np.ndarray | None = None,
         *,
-        column: int | None = None,
+        column: Column = None,
         n_buckets: int = _N_BUCKETS,
+        base: tuple[CalibrationState, np.ndarray] | None = None,
     ) -> None:
         self.options, self.edges, self.column, self.n_buckets = options, edges, column, n_buckets
+        self.base, self.grid = base, None if edges is None else Grid(edges, n_buckets)
         self.buckets = BucketSums(n_buckets if edges is None else edges.size + 1)
         # weight, squared weight, squared residual, variance under calibration, impossible outcomes
         self.totals, self.n_rows = np.zeros(5), 0
-        self.kept: list[Rows] | None = []
+        self.kept: list[Rows] | None = [] if base is None else None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -174,17 +223,37 @@ class CalibrationState(State):
 
     def bucket_of(self, f: np.ndarray) -> np.ndarray:
         """The bucket of every score; an edge belongs to the bucket above it."""
-        if self.edges is None:
+        if self.grid is None:
             return np.minimum((f * self.n_buckets).astype(np.int64), self.n_buckets - 1)
-        return np.asarray(np.searchsorted(self.edges, f, side="right"))
+        return self.grid.bucket_of(f)
 
     def absorb(self, block: Block) -> None:
         """Add the block to its buckets; keep the rows as long as there are few."""
+        if self.base is not None:
+            self._absorb_open(block, *self.base)
+            return
         rows = binary_rows(block, self.column)
         self.buckets.add(self.bucket_of(rows[0]), rows)
         self.totals += _totals(rows)
         self.n_rows += block.n
         self._keep([rows])
+
+    def _absorb_open(self, block: Block, before: CalibrationState, is_open: np.ndarray) -> None:
+        """Only rows of open buckets are looked at again."""
+        f, w = scores(block, self.column), block.weights
+        rows = np.flatnonzero(is_open[before.bucket_of(f)])
+        own = outcomes(block, self.column, rows)
+        self.buckets.add(self.bucket_of(f[rows]), (f[rows], own, None if w is None else w[rows]))
+
+    def _take_over(self, before: CalibrationState, is_open: np.ndarray) -> None:
+        """The closed buckets of the pass before, each inside one bucket of this one."""
+        filled = np.flatnonzero(~is_open & (before.buckets.sums[2] > 0))
+        at = self.bucket_of(before.buckets.low[filled])
+        for k in range(BucketSums.N_SUMS):
+            np.add.at(self.buckets.sums[k], at, before.buckets.sums[k][filled])
+        np.minimum.at(self.buckets.low, at, before.buckets.low[filled])
+        np.maximum.at(self.buckets.high, at, before.buckets.high[filled])
+        self.totals, self.n_rows, self.base = before.totals, before.n_rows, None
 
     def merge(self, other: Self) -> Self:
         """Add the other's buckets and sums."""
@@ -205,6 +274,8 @@ class CalibrationState(State):
 
     def advance(self) -> State | None:
         """Finer buckets where too many rows are open, the open rows themselves, or nothing more."""
+        if self.base is not None:
+            self._take_over(*self.base)
         if self.kept is not None:
             return None
         is_open = self.buckets.open_buckets(self.tie)
@@ -212,7 +283,13 @@ class CalibrationState(State):
             return None
         weights = self.buckets.sums[2][is_open].sum() / self.totals[0]
         if weights * self.n_rows > _KEPT_ROWS:
-            return CalibrationState(self.options, self._finer(is_open), column=self.column)
+            return CalibrationState(
+                self.options,
+                self._finer(is_open),
+                column=self.column,
+                n_buckets=self.n_buckets,
+                base=(self, is_open),
+            )
         return OpenRowsState(self, is_open)
 
     def _finer(self, is_open: np.ndarray) -> np.ndarray:
@@ -293,6 +370,16 @@ def _totals(rows: Rows) -> np.ndarray:
 
 def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
     """The calibration estimate from bucket sums and the sorted rows of open buckets."""
+    found, moments, bounds = class_part(state, rows, n_statements=state.options.n_models)
+    highest = float(state.buckets.high.max())
+    null = null_of(state, found, moments)
+    return error_from_parts(
+        found, moments, bounds, null, highest=highest, confidence=state.options.confidence
+    )
+
+
+def class_part(state: CalibrationState, rows: Rows | None, *, n_statements: int) -> ClassPart:
+    """The worst interval, the moments of the rows and the bounds when so many statements are made."""
     total, squared, square_sum, variance, impossible = state.totals.tolist()
     found = interval_between(*walk_extremes(state, rows), total)
     inside = inside_sums(state, rows, found)
@@ -308,13 +395,9 @@ def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
         inside_square=float(inside[5]),
         impossible=int(impossible),
     )
-    options = state.options
-    bounds = bound_fields(
-        state.n_rows, found, moments, confidence=options.confidence, n_models=options.n_models
-    )
-    highest = float(state.buckets.high.max())
-    null = null_of(state, found, moments)
-    return error_from_parts(found, moments, bounds, null, highest=highest, confidence=options.confidence)
+    confidence = state.options.confidence
+    bounds = bound_fields(state.n_rows, found, moments, confidence=confidence, n_models=n_statements)
+    return found, moments, bounds
 
 
 def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, Extreme]:

@@ -10,21 +10,22 @@ import numpy as np
 
 from calipers.engines.block import Block, at_label
 from calipers.engines.calibration import CalibrationOptions, CalibrationState
+from calipers.engines.classwise import ClasswiseState
 from calipers.engines.counts import CountState
+from calipers.engines.criteria import CriteriaState
 from calipers.engines.ease import EaseRangeState
 from calipers.engines.gathered import GatherState
 from calipers.engines.moments import MomentState
 from calipers.engines.state import Result, State
+from calipers.engines.sums import BinState, DifferenceState, LabelState
 from calipers.exceptions import InputError
 from calipers.inference import Moments, mean_estimate
+from calipers.inputs import check_alphas
 from calipers.metrics import metric_entries, metric_entry
-from calipers.metrics.contributions import criterion_rows, sets_at
-from calipers.metrics.criteria import criteria_from_moments
+from calipers.metrics.interval_size import size_rows, sizes_from_moments
 from calipers.metrics.marginal import coverage_of_rows
+from calipers.metrics.p_value_laws import average_of
 from calipers.results import EstimateTable
-
-# Data arguments that a block knows under another name.
-_COLUMN = {"prediction": "covered", "y_true": "codes", "error": "absolute_error", "width": "size"}
 
 
 def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **options: Any) -> State:
@@ -59,17 +60,16 @@ def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **optio
     if metric in _SPECIAL:
         return _SPECIAL[metric](alpha, confidence, options)
     entry = metric_entry(metric)
-    columns = tuple(_COLUMN.get(name, name) for name in entry.inputs)
     chosen = accepted(entry.function, {"alpha": alpha, "confidence": confidence} | options)
     if metric in _BY_EASE:
-        return EaseRangeState(entry.function, columns, chosen)
-    if entry.merge == "sum" and set(columns) <= _DISCRETE:
-        return CountState(entry.function, columns, chosen)
-    return GatherState(entry.function, columns, chosen, weighted=entry.weighted)
+        return EaseRangeState(entry.function, entry.inputs, chosen)
+    if entry.merge == "sum":
+        return CountState(entry.function, entry.inputs, chosen)
+    return GatherState(entry.function, entry.inputs, chosen, weighted=entry.weighted)
 
 
 def merge_rules() -> dict[str, str]:
-    """How each registered metric is measured over many rows: "counts", "moments", "passes" or "gather".
+    """How each registered metric is measured: by "counts", "moments", "bins", "passes" or "gather".
 
     Returns
     -------
@@ -82,7 +82,10 @@ def merge_rules() -> dict[str, str]:
     >>> merge_rules()["coverage"], merge_rules()["efficiency"]
     ('counts', 'moments')
     """
-    kinds = {CountState: "counts", MomentState: "moments", GatherState: "gather"}
+    kinds: dict[type, str] = {
+        CountState: "counts", GatherState: "gather", MomentState: "moments", LabelState: "moments",
+        DifferenceState: "moments", CriteriaState: "moments", BinState: "bins",
+    }  # fmt: skip
     names = [entry.name for entry in metric_entries()]
     return {name: kinds.get(type(state_of(name)), "passes") for name in names}
 
@@ -95,8 +98,6 @@ def accepted(function: Callable[..., Any], options: dict[str, Any]) -> dict[str,
     return {name: value for name, value in options.items() if name in known}
 
 
-# Columns with few distinct values whatever the number of rows.
-_DISCRETE = frozenset({"covered", "size", "ranks", "groups"})
 _BY_EASE = frozenset({"t_cv", "t_ss"})
 
 
@@ -116,19 +117,9 @@ def _coverage(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
 # --- the ten criteria ---------------------------------------------------------------------------
 
 
-def criterion_columns(block: Block, *, alpha: Any) -> dict[str, np.ndarray]:
-    """Contribution of every row to every criterion."""
-    p = block["p_values"]
-    return {name: np.asarray(x) for name, x in criterion_rows(p, block["codes"], sets_at(p, alpha)).items()}
-
-
 def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
     _refuse_options("efficiency", options)
-    return MomentState(
-        partial(criterion_columns, alpha=alpha),
-        partial(criteria_from_moments, alpha=alpha, confidence=confidence),
-        ("codes", "p_values"),
-    )
+    return CriteriaState(alpha, confidence)
 
 
 # --- proper scores ------------------------------------------------------------------------------
@@ -156,19 +147,84 @@ def _proper_scores(alpha: Any, confidence: float, options: dict[str, Any]) -> St
     return MomentState(score_columns, finisher, ("codes", "probabilities"))
 
 
+# --- criteria by label, between predictors, of intervals, of anomalies --------------------------
+
+
+def _by_label(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    return LabelState(alpha, confidence, tuple(options.pop("criteria", ("OF", "OE"))))
+
+
+def _difference(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    _refuse_options("efficiency_difference", options)
+    return DifferenceState(alpha, confidence)
+
+
+def width_columns(block: Block, *, alphas: Any, step: bool) -> dict[str, np.ndarray]:
+    """Widths of every row at every level, and what their integral adds up from."""
+    ends = block["intervals"].astype(np.float64)
+    ends = ends[:, :, None] if ends.ndim == 2 else ends
+    return size_rows(ends[:, 1] - ends[:, 0], alphas, step=step)
+
+
+def _widths(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    levels, _ = check_alphas(options.get("alphas", alpha), name="alphas")
+    rows = partial(width_columns, alphas=levels, step=bool(options.get("step", False)))
+    return MomentState(
+        rows, partial(sizes_from_moments, alphas=levels, confidence=confidence), ("intervals",)
+    )
+
+
+def anomaly_columns(block: Block) -> dict[str, np.ndarray]:
+    """The p-value of every object."""
+    return {"p": block["p_values"].astype(np.float64)}
+
+
+def finish_average(moments: dict[str, Moments], *, confidence: float) -> Result:
+    """The average p-value."""
+    return average_of(moments["p"], confidence=confidence)
+
+
+def _average(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    _refuse_options("average_p_value", options)
+    return MomentState(anomaly_columns, partial(finish_average, confidence=confidence), ("p_values",))
+
+
+# --- errors in bins of the score ----------------------------------------------------------------
+
+
+def _binned(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    if options.get("strategy", "uniform") != "uniform":
+        entry = metric_entry("expected_calibration_error")
+        return GatherState(entry.function, entry.inputs, dict(options), weighted=True)
+    return BinState(smooth=False, **{k: v for k, v in options.items() if k != "strategy"})
+
+
+def _smooth(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    return BinState(smooth=True, **options)
+
+
 def _refuse_options(metric: str, options: dict[str, Any]) -> None:
     if options:
         raise InputError(f"{metric} over many rows takes no further options, got {', '.join(options)}.")
 
 
 def _calibration(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
+    options = dict(options)
+    multiclass = options.pop("multiclass", "top_label")
     known = CalibrationOptions.__slots__
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"calibration_error over many rows takes {', '.join(known)}, got {unknown[0]!r}.")
-    return CalibrationState(CalibrationOptions(confidence=confidence, **options))
+    chosen = CalibrationOptions(confidence=confidence, **options)
+    return CalibrationState(chosen) if multiclass == "top_label" else ClasswiseState(chosen, multiclass)
 
 
 _SPECIAL: dict[str, Callable[[Any, float, dict[str, Any]], State]] = {
+    "average_p_value": _average,
+    "efficiency_by_label": _by_label,
+    "efficiency_difference": _difference,
+    "expected_calibration_error": _binned,
+    "regression_efficiency": _widths,
+    "smooth_calibration_error": _smooth,
     "calibration_error": _calibration,
     "coverage": _coverage,
     "efficiency": _efficiency,

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from calipers.arrays import import_optional
-from calipers.engines.running import Progress, States, absorb_piece, merge_in_order
+from calipers.engines.running import Progress, States, absorb_piece, in_window, merge_in_order
 from calipers.engines.sources import Piece
+
+# Pieces under way per thread of the cluster: no thread waits, and few states do.
+_PER_THREAD = 3
 
 
 class DaskEngine:
@@ -29,8 +32,13 @@ class DaskEngine:
 
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb the pieces on the workers, merge here as they come, in order."""
-        futures = [self.client.submit(absorb_piece, piece, states, pure=False, retries=5) for piece in pieces]
-        return merge_in_order((future.result() for future in futures), len(pieces), progress)
+        width = max(8, _PER_THREAD * sum(self.client.nthreads().values()))
+
+        def submit(piece: Piece) -> Any:
+            # The states go with every piece: scattered ones would be lost with the workers that hold them.
+            return self.client.submit(absorb_piece, piece, states, pure=False, retries=5)
+
+        return merge_in_order(in_window(submit, pieces, width), len(pieces), progress)
 
 
 def _current_client() -> Any:

@@ -7,9 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from calipers.arrays import is_frame
 from calipers.engines.block import Block
+from calipers.engines.sampling import joined
 from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
+from calipers.inputs import Features, check_features
 
 MAX_ROWS = 5_000_000
 
@@ -21,7 +24,7 @@ class GatherState(State):
     arrival can matter.
     """
 
-    __slots__ = ("columns", "function", "options", "parts", "weighted")
+    __slots__ = ("classes", "columns", "function", "options", "parts", "weighted")
 
     def __init__(
         self,
@@ -32,7 +35,8 @@ class GatherState(State):
         weighted: bool,
     ) -> None:
         self.function, self.columns, self.options, self.weighted = function, columns, options, weighted
-        self.parts: list[dict[str, np.ndarray]] = []
+        self.parts: list[dict[str, Any]] = []
+        self.classes: Any = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -41,7 +45,8 @@ class GatherState(State):
 
     def absorb(self, block: Block) -> None:
         """Keep the block's columns."""
-        part = {name: block[name] for name in self.columns}
+        part: dict[str, Any] = {name: _kept(block, name) for name in self.columns}
+        self.classes = block.classes if self.classes is None else self.classes
         if block.weights is not None:
             part["sample_weight"] = block.weights
         self.parts.append(part)
@@ -50,6 +55,7 @@ class GatherState(State):
     def merge(self, other: Self) -> Self:
         """Keep the other's columns too."""
         self.parts += other.parts
+        self.classes = other.classes if self.classes is None else self.classes
         self._refuse_too_many()
         return self
 
@@ -63,12 +69,34 @@ class GatherState(State):
 
     def finish(self) -> Result:
         """The metric over all rows."""
-        columns = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
-        order = content_order(list(columns.values()))
-        ordered = {name: column[order] for name, column in columns.items()}
+        columns = {name: joined([part[name] for part in self.parts]) for name in self.parts[0]}
+        if "X" in columns:
+            columns["X"] = check_features(columns["X"])
+        order = content_order([c.values if isinstance(c, Features) else c for c in columns.values()])
+        ordered = {name: _taken(column, order) for name, column in columns.items()}
         weights = ordered.pop("sample_weight", None)
         given = {"sample_weight": weights} if self.weighted and weights is not None else {}
+        if self.classes is not None and "y_true" in self.columns:
+            given |= {k: v for k, v in {"classes": self.classes}.items() if k in _parameters(self.function)}
         return self.function(*(ordered[name] for name in self.columns), **self.options, **given)
+
+
+def _kept(block: Block, name: str) -> Any:
+    """The column as it was given: the metric checks it itself; a copy, so that no piece is kept alive."""
+    value = block.given.get(name)
+    if value is None:
+        return block[name]
+    return value if is_frame(value) else np.array(value)
+
+
+def _taken(column: Any, order: np.ndarray) -> Any:
+    return column.take(order) if isinstance(column, Features) else column[order]
+
+
+def _parameters(function: Callable[..., Any]) -> Any:
+    import inspect
+
+    return inspect.signature(function).parameters
 
 
 def content_order(columns: list[np.ndarray]) -> np.ndarray:

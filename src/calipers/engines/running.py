@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -44,6 +45,17 @@ def merge_in_order(parts: Iterable[States], n: int, progress: Progress) -> State
     return total
 
 
+def in_window(submit: Callable[[Piece], Any], pieces: Sequence[Piece], width: int) -> Iterator[States]:
+    """Results in the order of the pieces, with at most ``width`` pieces under way: states do not pile up."""
+    waiting: deque[Any] = deque()
+    for piece in pieces:
+        waiting.append(submit(piece))
+        if len(waiting) >= width:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
 class LocalEngine:
     """Threads on this machine; numpy and polars release the interpreter while they work."""
 
@@ -53,9 +65,10 @@ class LocalEngine:
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb pieces in a few threads, merge in the order of the pieces."""
         with ThreadPoolExecutor(self.n_workers) as pool:
-            return merge_in_order(
-                pool.map(lambda piece: absorb_piece(piece, states), pieces), len(pieces), progress
+            parts = in_window(
+                lambda piece: pool.submit(absorb_piece, piece, states), pieces, self.n_workers + 1
             )
+            return merge_in_order(parts, len(pieces), progress)
 
 
 def measure(
@@ -118,16 +131,20 @@ def measure(
     states: States = {
         name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen
     }
-    runner = engine_of(engine)
-    pieces: Sequence[Piece] = source.pieces()
+    finished = run_states(states, source.pieces(), engine_of(engine), progress or _silent)
+    return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
+
+
+def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress) -> States:
+    """The states after as many passes over the pieces as they ask for."""
     finished: States = {}
     while states:
-        seen = runner.reduce(wanted_pieces(pieces, states), states, progress or _silent)
+        seen = engine.reduce(wanted_pieces(pieces, states), states, progress)
         following = {name: state.advance() for name, state in seen.items()}
         finished |= {name: state for name, state in seen.items() if following[name] is None}
         states = {name: state for name, state in following.items() if state is not None}
         pieces = [piece.checked() for piece in pieces]
-    return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
+    return finished
 
 
 def wanted_pieces(pieces: Sequence[Piece], states: States) -> Sequence[Piece]:

@@ -21,6 +21,7 @@ from calipers.engines.scoring import ConformalScores
 from calipers.exceptions import InputError
 from calipers.inputs import require_column_order
 from calipers.inputs.files import ColumnChoice, extract_predictions
+from calipers.inputs.files.predictions import levels_of
 from calipers.inputs.files.roles import Roles, assign_roles
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1 << 17
 # Rows per piece where rows are narrow: what two writers make of a row group, or a multiple of it.
 PIECE_ROWS = 1 << 20
+_HEAD = 1000
 # A piece is read at once; this many values of it fit easily.
 PIECE_VALUES = 1 << 25
 
@@ -47,6 +49,9 @@ class Piece(Protocol):
 
     def only(self, columns: frozenset[str]) -> Piece:
         """The same rows, of which only these columns of a block will be asked for."""
+
+    def head(self) -> Block:
+        """Its first rows, to see what there is."""
 
     def checked(self) -> Piece:
         """The same rows, which an earlier pass has checked."""
@@ -82,6 +87,10 @@ class ArrayPiece:
     def only(self, columns: frozenset[str]) -> ArrayPiece:
         """The piece itself: what is in memory costs nothing to leave out."""
         return self
+
+    def head(self) -> Block:
+        """Its first rows, to see what there is."""
+        return next(replace(self, stop=min(self.stop, self.start + _HEAD)).blocks())
 
     def checked(self) -> ArrayPiece:
         """The piece itself."""
@@ -186,13 +195,22 @@ class FilePiece:
         """The same rows with the columns of the file that these columns of a block are made of."""
         return replace(self, roles=narrowed(self.roles, columns, conformal=self.conformal is not None))
 
+    def head(self) -> Block:
+        """Its first rows, to see what there is."""
+        return next(replace(self, rows=min(self.rows, _HEAD)).blocks())
+
     def checked(self) -> FilePiece:
         """The same rows, which an earlier pass has checked."""
         return replace(self, trusted=True)
 
     def blocks(self) -> Iterator[Block]:
-        """Read the range, only the columns with a role, and hand it on block by block."""
-        frame = open_file(self.path, self.storage).read(self.start, self.rows, list(self.roles.described()))
+        """Read the range part by part, only the columns with a role, and hand it on block by block."""
+        step, end = _rows_per_piece(self.roles), self.start + self.rows
+        for start in range(self.start, end, step):
+            yield from self._read(start, min(step, end - start))
+
+    def _read(self, start: int, rows: int) -> Iterator[Block]:
+        frame = open_file(self.path, self.storage).read(start, rows, list(self.roles.described()))
         found = extract_predictions(frame, self.roles, source=self.path)
         given = found.arguments() | {"row_id": found.row_id}
         classes = given.pop("classes", None)
@@ -200,12 +218,12 @@ class FilePiece:
         for column, name in ((self.roles.y, "y_true"), (self.roles.group, "groups")):
             given[name] = given.get(name) if (coded := _coded(frame, column)) is None else coded
         for begin in range(0, frame.height, BLOCK_ROWS):
-            rows = slice(begin, begin + BLOCK_ROWS)
+            part = slice(begin, begin + BLOCK_ROWS)
             yield Block(
-                {name: value[rows] for name, value in given.items() if value is not None},
+                {name: value[part] for name, value in given.items() if value is not None},
                 classes=self.classes if self.classes is not None else classes,
                 alpha=self.alpha,
-                place=Place(self.origin, self.start + begin),
+                place=Place(self.origin, start + begin),
                 conformal=self.conformal,
                 trusted=self.trusted,
             )
@@ -296,6 +314,11 @@ class FileSource:
             raise InputError(f"there are no rows in {', '.join(files[:3])}.")
         return pieces
 
+    def stated_levels(self) -> list[float] | None:
+        """Levels that the names of the columns state (``lower@0.05``), if they do."""
+        path = self.files()[0]
+        return levels_of(self.roles(open_file(path, self.storage), path))
+
     def roles(self, reader: Reader, path: str) -> Roles:
         """The role of every column that is read."""
         found = assign_roles(reader.columns, self.choice, place=path)
@@ -306,11 +329,14 @@ class FileSource:
 _MADE_OF: dict[str, tuple[tuple[str, ...], ...]] = {
     "covered": (("sets", "ends", "p_values"),),
     "size": (("sets", "ends", "p_values"),),
+    "empty": (("sets", "ends", "p_values"),),
     "sets_at_level": (("sets", "p_values"),),
     "prediction": (("sets", "ends", "p_values"),),
     "intervals": (("ends",),),
     "ranks": (("probabilities",),),
     "hardness": (("ends", "probabilities"),),
+    "error": (("ends", "probabilities"),),
+    "width": (("ends", "sets", "p_values"),),
     "difficulty": (("ease", "probabilities"),),
     "top_probability": (("probabilities",),),
     "top_is_right": (("probabilities",),),
@@ -348,7 +374,8 @@ def narrowed(roles: Roles, columns: frozenset[str], *, conformal: bool) -> Roles
                 wanted.add(found[0])
     if conformal and "p_values" in wanted:
         wanted.add("probabilities")
-    nothing: dict[str, Any] = {"ends": {}, "group": None, "ease": None, "weight": None, "features": ()}
+    nothing: dict[str, Any] = dict.fromkeys(("group", "ease", "weight", "time"))
+    nothing |= {"ends": {}, "features": ()}
     left_out = {role: empty for role, empty in nothing.items() if role not in wanted}
     kept = {role: columns for role, columns in roles.per_class.items() if role in wanted}
     return replace(roles, per_class=kept, **left_out)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calipers.arrays import import_optional
 from calipers.engines.running import Progress, States, absorb_piece, merge_in_order
 from calipers.engines.sources import Piece
+
+# Pieces per core and batch.
+_PER_CORE = 2
 
 
 class SparkEngine:
@@ -33,12 +36,17 @@ class SparkEngine:
         """Absorb the pieces on the executors, merge here in order."""
         context = self.session.sparkContext
         shared = context.broadcast(states)
-        parts = (
-            context.parallelize(list(enumerate(pieces)), len(pieces))
-            .map(lambda item: (item[0], absorb_piece(item[1], shared.value)))
-            .toLocalIterator(prefetchPartitions=True)
+        rows = context.parallelize(list(pieces), len(pieces)).map(
+            lambda piece: absorb_piece(piece, shared.value)
         )
-        return merge_in_order((part for _, part in parts), len(pieces), progress)
+        width = max(4, _PER_CORE * int(context.defaultParallelism))
+        return merge_in_order(_in_batches(context, rows, len(pieces), width), len(pieces), progress)
+
+
+def _in_batches(context: Any, rows: Any, n: int, width: int) -> Iterator[States]:
+    """The states in the order of the pieces, so many pieces at a time: the driver never holds all of them."""
+    for start in range(0, n, width):
+        yield from context.runJob(rows, list, partitions=range(start, min(start + width, n)))
 
 
 def _active_session() -> Any:

@@ -6,7 +6,7 @@ largest p-value apart, four that use the observed label. Smaller is better in al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from calipers.inference import (
     binomial_p_value,
     clopper_pearson,
     mean_estimate,
-    paired_difference,
     repetitions,
 )
 from calipers.inputs import (
@@ -54,7 +53,7 @@ TIE_BREAKS = {"credibility": "largest p-value", "empty": "sets without a label"}
 PROBABILISTIC = frozenset({"S", "N", "OF", "OE"})
 # Criteria that depend on the level, and those whose rows are 0 or 1.
 LEVEL_DEPENDENT = ("N", "M", "E", "OM", "OE", "empty")
-_SHARES = frozenset({"M", "OM", "empty"})
+SHARES = frozenset({"M", "OM", "empty"})
 _TIE_BREAK_OF = {"U": "credibility", "F": "credibility", "M": "empty", "E": "empty"}
 
 _NO_NULL = "no null: how small a criterion could be depends on the problem, not on the predictor's soundness"
@@ -176,12 +175,19 @@ def efficiency_by_label(
     rows = {k: as_numpy(v) for k, v in criterion_rows(p, codes, sets_at(p, alpha)).items()}
     host = as_numpy(codes)
     names = _column_names(y_true, int(p.shape[1]), classes)
-    table = {}
-    for name in chosen:
-        for k in np.unique(host):
-            own = host == k
-            part = None if weights is None else weights[own]
-            table[f"{name} | {names[k]}"] = _estimate(name, rows[name][own], part, level)
+    moments = {
+        (name, k): Moments.of(rows[name][host == k], None if weights is None else weights[host == k])
+        for name in chosen
+        for k in np.unique(host).tolist()
+    }
+    return by_label_from_moments(moments, names=names, alpha=alpha, confidence=level)
+
+
+def by_label_from_moments(
+    moments: Mapping[tuple[str, int], Moments], *, names: Sequence[Any], alpha: Any, confidence: float
+) -> EstimateTable:
+    """The table of `efficiency_by_label` from the moments of every criterion and label."""
+    table = {f"{name} | {names[k]}": _estimate(name, m, None, confidence) for (name, k), m in moments.items()}
     return EstimateTable(table, title=f"{_title(alpha)}, by observed label", notes=_NOTES[:2])
 
 
@@ -236,10 +242,25 @@ def efficiency_difference(
     level = check_confidence(confidence)
     first = criterion_rows(p, codes, sets_at(p, alpha))
     second = criterion_rows(other, codes, sets_at(other, alpha))
-    table = {
-        name: _difference(name, as_numpy(first[name]), as_numpy(second[name]), weights, level)
-        for name in first
-    }
+    counts = np.ones(p.shape[0], dtype=np.int64) if weights is None else repetitions(weights)
+    moments, discordant = {}, {}
+    for name in first:
+        gap = as_numpy(first[name]) - as_numpy(second[name])
+        moments[name] = Moments.of(gap, weights)
+        if name in SHARES and counts is not None:
+            discordant[name] = int(counts[gap > 0].sum()), int(counts[gap < 0].sum())
+    return difference_from_moments(moments, discordant, alpha=alpha, confidence=level)
+
+
+def difference_from_moments(
+    moments: Mapping[str, Moments],
+    discordant: Mapping[str, tuple[int, int]],
+    *,
+    alpha: Any,
+    confidence: float,
+) -> EstimateTable:
+    """The table of `efficiency_difference` from the moments of the gaps, and rows where only one is 1."""
+    table = {name: _difference(name, m, discordant.get(name), confidence) for name, m in moments.items()}
     preferred = {name: _preferred(name, table) for name in CRITERIA}
     table = {
         name: replace(e, details={**e.details, "preferred": preferred.get(name)}) for name, e in table.items()
@@ -338,7 +359,7 @@ def _estimate(
     }
     if name in _TIE_BREAK_OF:
         details["tie_break"] = _TIE_BREAK_OF[name]
-    if name not in _SHARES:
+    if name not in SHARES:
         mean = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
         return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])), details=details)
     hits, total = _hits(rows, weights)
@@ -368,13 +389,12 @@ def _hits(rows: np.ndarray | Moments, weights: np.ndarray | None) -> tuple[float
 
 
 def _difference(
-    name: str, first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, confidence: float
+    name: str, moments: Moments, discordant: tuple[int, int] | None, confidence: float
 ) -> Estimate:
-    result = paired_difference(first, second, name=name, weights=weights, confidence=confidence)
-    counts = np.ones(len(first), dtype=np.int64) if weights is None else repetitions(weights)
-    if name not in _SHARES or counts is None:
+    result = mean_estimate(moments, name=name, confidence=confidence, null=0.0)
+    if discordant is None:
         return result
-    more, fewer = int(counts[first > second].sum()), int(counts[first < second].sum())
+    more, fewer = discordant
     p_value = float(binomial_p_value(more, more + fewer, 0.5)) if more + fewer else 1.0
     return replace(
         result,

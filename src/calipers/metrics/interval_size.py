@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
-from calipers.inference import mean_estimate
+from calipers.inference import Moments, mean_estimate
 from calipers.inputs import check_alphas, check_confidence, check_intervals, check_weights, exact_level
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate, EstimateTable
 
+_INTEGRAL = "integrated p-value"
 _NO_NULL = "no null: how narrow intervals can be depends on the noise of the outcome"
 
 
@@ -74,30 +76,36 @@ def regression_efficiency(
         )
     if array.shape[0] == 0:
         raise InputError("intervals must have at least one row, got none.")
-    weights = check_weights(sample_weight, array.shape[0])
-    sizes, level = array[:, 1] - array[:, 0], check_confidence(confidence)
-    exact = np.array([float(exact_level(a)) for a in levels])
-    table = [_mean(f"size at {a:g}", sizes[:, i], weights, level) for i, a in enumerate(exact)]
-    if len(levels) > 1:
-        table.append(_integral(sizes, exact, weights, level, step))
+    weights, level = check_weights(sample_weight, array.shape[0]), check_confidence(confidence)
+    rows = size_rows(array[:, 1] - array[:, 0], levels, step=step)
+    moments = {name: Moments.of(x, weights) for name, x in rows.items()}
+    return sizes_from_moments(moments, alphas=levels, confidence=level)
+
+
+def size_rows(sizes: np.ndarray, alphas: Any, *, step: bool = False) -> dict[str, np.ndarray]:
+    """What each row adds: its width at every level and, over several, the integral and its bounds."""
+    exact = np.array([float(exact_level(a)) for a in alphas])
+    rows = {f"size at {a:g}": sizes[:, i] for i, a in enumerate(exact)}
+    if len(exact) > 1:
+        order = np.argsort(exact, kind="stable")
+        gaps, ordered = np.diff(exact[order]), sizes[:, order]
+        upper, lower = ordered[:, :-1] @ gaps, ordered[:, 1:] @ gaps
+        rows |= {_INTEGRAL: upper if step else (upper + lower) / 2, "lower": lower, "upper": upper}
+    return rows
+
+
+def sizes_from_moments(moments: Mapping[str, Moments], *, alphas: Any, confidence: float) -> EstimateTable:
+    """The table of `regression_efficiency` from the moments of each row's contributions."""
+    exact = sorted(float(exact_level(a)) for a in alphas)
+    table = [_mean(name, m, confidence) for name, m in moments.items() if name not in ("lower", "upper")]
+    if len(exact) > 1:
+        bounds = {name: moments[name].mean for name in ("lower", "upper")}
+        table[-1] = replace(table[-1], details={"alpha_low": exact[0], "alpha_high": exact[-1], **bounds})
     return EstimateTable(table, title="Efficiency of intervals")
 
 
-def _integral(
-    sizes: np.ndarray, alphas: np.ndarray, weights: np.ndarray | None, confidence: float, step: bool
-) -> Estimate:
-    order = np.argsort(alphas, kind="stable")
-    sizes, alphas = sizes[:, order], alphas[order]
-    gaps = np.diff(alphas)
-    upper, lower = sizes[:, :-1] @ gaps, sizes[:, 1:] @ gaps
-    result = _mean("integrated p-value", upper if step else (upper + lower) / 2, weights, confidence)
-    ends = {"alpha_low": float(alphas[0]), "alpha_high": float(alphas[-1])}
-    bounds = {name: float(np.average(x, weights=weights)) for name, x in (("lower", lower), ("upper", upper))}
-    return replace(result, details={**ends, **bounds})
-
-
-def _mean(name: str, rows: np.ndarray, weights: np.ndarray | None, confidence: float) -> Estimate:
-    mean = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
+def _mean(name: str, moments: Moments, confidence: float) -> Estimate:
+    mean = mean_estimate(moments, name=name, confidence=confidence)
     return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from calipers.arrays import Array, RandomState, as_array, as_numpy, generator, namespace
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, mean_estimate
+from calipers.inference import Moments, SimulatedLaw, mean_estimate
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -64,7 +64,14 @@ def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: flo
     """
     p = as_numpy(_unit_vector(p_values))
     weights = check_weights(sample_weight, check_same_length(p_values=p))
-    mean = mean_estimate(p, name="average p-value", weights=weights, confidence=check_confidence(confidence))
+    return average_of(p, weights=weights, confidence=check_confidence(confidence))
+
+
+def average_of(
+    rows: np.ndarray | Moments, *, weights: np.ndarray | None = None, confidence: float = 0.95
+) -> Estimate:
+    """The estimate of `average_p_value` from checked rows, or from the moments of many blocks."""
+    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence)
     reason = "no null: how small it could be depends on how different the anomalies are"
     return replace(mean, reason="; ".join(filter(None, [mean.reason, reason])))
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calipers import metrics
-from calipers.engines import ArraySource, Block, FileSource, measure, merge_rules, state_of
+from calipers.engines import ArraySource, Block, FileSource, measure, state_of
 from calipers.engines.ease import bucket_ends, bucket_of
 from calipers.exceptions import InputError
-from calipers.metrics import metric_entries
 
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
 
@@ -118,16 +117,6 @@ def test_integer_weights_count_as_repeated_rows():
     weighted = states_of("sscv", given_rows | {"sample_weight": weights}, [20, 50], np.arange(80))
     repeated = {key: np.repeat(value, weights, axis=0) for key, value in given_rows.items()}
     assert_same(weighted, whole("sscv", repeated))
-
-
-def test_every_registered_metric_has_a_rule():
-    rules = merge_rules()
-    assert set(rules) == {entry.name for entry in metric_entries()}
-    assert set(rules.values()) <= {"counts", "moments", "passes", "gather"}
-    declared = {entry.name: entry.merge for entry in metric_entries()}
-    for name in ("coverage", "sscv", "efficiency"):
-        assert declared[name] == "sum"
-        assert rules[name] in {"counts", "moments"}
 
 
 def test_bucket_ends_are_the_first_and_last_float_of_a_bucket():

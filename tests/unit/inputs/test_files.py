@@ -202,7 +202,7 @@ def test_a_file_larger_than_memory_is_refused_with_the_command_that_streams_it(
     place = tmp_path / "r.parquet"
     FRAME.write_parquet(place)
     monkeypatch.setattr(formats, "available_memory", lambda: 100)
-    with pytest.raises(CalipersError, match=r"'calipers audit .*r\.parquet --max-rows 1000000' streams it"):
+    with pytest.raises(CalipersError, match=r"'calipers audit .*r\.parquet --engine local' streams all rows"):
         read_table(place)
     assert read_table(place, max_rows=2).height == 2
 

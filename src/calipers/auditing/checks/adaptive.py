@@ -65,7 +65,22 @@ def coverage_along_difficulty(material: Material, level: Level) -> Reading:
     wanted = next(parts for parts, rows in PARTS if material.n >= rows)
     codes, n_parts = parts_of(ease, wanted)
     hits, rows = group_counts(level.covered, codes, n_parts, material.weights)
+    numbers = tuple(_coverage_numbers(material, level, ease))
+    empty = np.bincount(codes, weights=level.size == 0, minlength=n_parts)
     parts = Parts(hits=hits, rows=rows, labels=part_names(n_parts), kind="difficulty", foremost=0)
+    return difficulty_reading(material, level, parts, empty, given=given, numbers=numbers)
+
+
+def difficulty_reading(
+    material: Material,
+    level: Level,
+    parts: Parts,
+    empty: np.ndarray,
+    *,
+    given: bool,
+    numbers: tuple[Estimate, ...],
+) -> Reading:
+    """What the coverage of parts along the ease, hardest first, and their empty sets say."""
     wording = Wording(
         code="CAL401", title="hard cases are covered less often", question=QUESTION,
         repair=repairs.by_difficulty(material.task, level.alpha), cap="issue" if given else "warning",
@@ -74,23 +89,23 @@ def coverage_along_difficulty(material: Material, level: Level) -> Reading:
     reading = part_reading(material, level, parts, wording)
     if reading.not_applicable:
         return replace(reading, not_applicable="All rows are equally easy; there is nothing to compare.")
-    numbers = tuple(_coverage_numbers(material, level, ease))
     clean = f"Hard and easy rows are covered equally often ({_measure(given)})."
     worst = reading.details["part"]
-    empty = _empty_words(level, codes == worst)
-    title = reading.title if 2 * worst < n_parts else "coverage changes with difficulty"
+    nothing = _empty_words(level, float(empty[worst] / parts.rows[worst]))
+    title = reading.title if 2 * worst < len(parts.rows) else "coverage changes with difficulty"
     return replace(
         reading,
         title=title,
         estimates=(*reading.estimates, *numbers),
         clean=clean,
-        fault=reading.fault + empty,
+        fault=reading.fault + nothing,
     )
 
 
-def _empty_words(level: Level, part: np.ndarray) -> str:
+def _empty_words(level: Level, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
-    share = float(np.mean(level.size[part] == 0)) if level.prediction.dtype.kind == "b" else 0.0
+    if level.prediction.dtype.kind != "b":
+        return ""
     return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
 
 

@@ -54,6 +54,11 @@ def marginal(material: Material, level: Level) -> Reading:
         confidence=material.confidence,
         name=f"coverage{level.tag}",
     )
+    return marginal_reading(material, level, estimate)
+
+
+def marginal_reading(material: Material, level: Level, estimate: Estimate) -> Reading:
+    """What the coverage of all rows says."""
     below = float(estimate) < level.promised
     reading = _side(material, level, estimate, below=below)
     pictures = (by_alpha(material),) if material.p_values is not None or len(material.levels) > 1 else ()

@@ -117,7 +117,14 @@ def groups(material: Material, level: Level) -> Reading:
     hits, rows = group_counts(
         level.covered, material.require("groups"), len(material.group_labels), material.weights
     )
-    parts = Parts(hits=hits, rows=rows, labels=material.group_labels, kind="group")
+    return group_reading(material, level, hits, rows, material.group_labels)
+
+
+def group_reading(
+    material: Material, level: Level, hits: np.ndarray, rows: np.ndarray, labels: tuple[str, ...]
+) -> Reading:
+    """What the coverage of named groups says."""
+    parts = Parts(hits=hits, rows=rows, labels=labels, kind="group")
     wording = Wording(
         code="CAL201", title="a group is under-covered", phrase=lambda label: f"In group {label}",
         repair=repairs.by_group(material.task, level.alpha),

@@ -33,6 +33,10 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
+HALVES = (
+    "share of covered rows in the fifth that a boosted classifier expects to fare worst, taught "
+    "on the other half of the rows; hypergeometric test in both halves, corrected for two"
+)
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
 MOST_RISK_ROWS = 20_000
@@ -65,7 +69,11 @@ def by_features(material: Material, level: Level) -> Reading:
         )  # fmt: skip
         p_values.append(flat_p_values(*counts)[0])
     p = float(np.min(p_values)) * 2
-    reading = _reading(material, level, picked, None if np.isnan(p) else min(1.0, p))
+    p_value = None if np.isnan(p) else min(1.0, p)
+    counts = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
+    high = float(clopper_pearson(counts[0][0], counts[1][0], confidence=material.confidence)[1])
+    foreseen = is_foreseen(material, level, picked, high)
+    reading = risk_reading(material, level, *counts, p_value, foreseen=foreseen)
     numbers, picture = excess_risk(material, level)
     return replace(reading, estimates=(*reading.estimates, *numbers), pictures=(picture,))
 
@@ -92,9 +100,17 @@ def _expected_picture(expected: np.ndarray, covered: np.ndarray, level: Level, c
     parts = np.array_split(np.argsort(expected, kind="stable"), min(10, len(expected)))
     hits = np.array([covered[part].sum() for part in parts], dtype=float)
     rows = np.array([len(part) for part in parts], dtype=float)
+    means = np.array([expected[part].mean() for part in parts])
+    return expectation_picture(means, hits, rows, level, confidence)
+
+
+def expectation_picture(
+    means: np.ndarray, hits: np.ndarray, rows: np.ndarray, level: Level, confidence: float
+) -> Picture:
+    """Coverage of parts of the rows against what was expected of them."""
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
     curve = Curve(
-        name="coverage", x=np.array([expected[part].mean() for part in parts]), y=hits / rows, low=low,
+        name="coverage", x=means, y=hits / rows, low=low,
         high=high, confidence=confidence, x_label="expected coverage, from the features of other rows",
         y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
     )  # fmt: skip
@@ -155,17 +171,24 @@ def is_foreseen(material: Material, level: Level, picked: np.ndarray, high: floa
     return float(np.average(stated, weights=weights)) <= high + tolerance_at(level.alpha)
 
 
-def _reading(material: Material, level: Level, picked: np.ndarray, p: float | None) -> Reading:
-    hits, rows = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
+def risk_reading(
+    material: Material,
+    level: Level,
+    hits: np.ndarray,
+    rows: np.ndarray,
+    p: float | None,
+    *,
+    foreseen: bool,
+    method: str = HALVES,
+) -> Reading:
+    """What the coverage of the rows picked as risky, and of the others, says."""
     low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=material.confidence))
     share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
     owed = min(level.promised, float(hits[1] / rows[1]))
-    foreseen = is_foreseen(material, level, picked, high)
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
         confidence=material.confidence, n=float(rows[0]), p_value=p, alternative="less",
-        method="share of covered rows in the fifth that a boosted classifier expects to fare worst, taught "
-        "on the other half of the rows; hypergeometric test in both halves, corrected for two",
+        method=method,
         reason="" if p is not None else "no exact test with weights that are not whole numbers",
         details={"hits": hits, "rows": rows},
     )  # fmt: skip
@@ -193,7 +216,11 @@ def _reading(material: Material, level: Level, picked: np.ndarray, p: float | No
 
 def by_features_with_place(material: Material, level: Level) -> Reading:
     """Coverage along the features and, where it fails, the rule in words that describes the worst place."""
-    reading = by_features(material, level)
+    return with_place(material, level, by_features(material, level))
+
+
+def with_place(material: Material, level: Level, reading: Reading) -> Reading:
+    """The reading with the worst place, when it is suspect and a search of the material finds one."""
     suspect = reading.p_value is not None and reading.p_value < SUSPECT and (reading.effect or 0.0) > 0
     if not suspect or material.weights is not None:
         return reading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,14 +25,21 @@ SAVING = 0.1
 
 def silent(material: Material, level: Level) -> Reading:
     """Predictions that say nothing: every label, none, or an infinite interval."""
-    everything = _says_nothing(material, level)
-    hits = int(everything.sum())
-    low, high = clopper_pearson(hits, material.n, confidence=material.confidence)
+    hits = int(_says_nothing(material, level).sum())
+    words, advice = _size_words(material, level), _empty_advice(material, level)
+    return silent_reading(material, level, hits, material.n, (words, advice), _sizes(material, level))
+
+
+def silent_reading(
+    material: Material, level: Level, hits: int, n: int, words: tuple[str, str], numbers: Sequence[Estimate]
+) -> Reading:
+    """What the number of predictions that say nothing, among n, says; in words, and with an advice."""
+    low, high = clopper_pearson(hits, n, confidence=material.confidence)
     kind = "infinite intervals" if material.task == "regression" else "sets that hold every label or none"
-    p = float(binomial_p_value(hits, material.n, SILENT, alternative="greater"))
+    p = float(binomial_p_value(hits, n, SILENT, alternative="greater"))
     evidence = Estimate(
-        name=f"share of {kind}{level.tag}", value=hits / material.n, low=float(low), high=float(high),
-        confidence=material.confidence, n=material.n, p_value=p, alternative="greater",
+        name=f"share of {kind}{level.tag}", value=hits / n, low=float(low), high=float(high),
+        confidence=material.confidence, n=n, p_value=p, alternative="greater",
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
     )  # fmt: skip
     return Reading(
@@ -40,15 +48,13 @@ def silent(material: Material, level: Level) -> Reading:
         question=QUESTION,
         evidence=evidence,
         p_value=p,
-        effect=hits / material.n - SILENT,
+        effect=hits / n - SILENT,
         effect_low=float(low) - SILENT,
-        fault=f"{100 * hits / material.n:.1f} % of the predictions say nothing ({kind}). "
-        + _size_words(material, level)
-        + _empty_advice(material, level),
-        clean=_size_words(material, level),
+        fault=f"{100 * hits / n:.1f} % of the predictions say nothing ({kind}). {words[0]}{words[1]}",
+        clean=words[0],
         repair=repairs.reconformalise(material.task, level.alpha),
         cap="warning" if material.task == "regression" else "note",
-        estimates=(evidence, *_sizes(material, level)),
+        estimates=(evidence, *numbers),
         details={"alpha": level.alpha},
     )
 
@@ -61,8 +67,14 @@ def _says_nothing(material: Material, level: Level) -> np.ndarray:
 
 def _empty_advice(material: Material, level: Level) -> str:
     """What empty sets mean, where randomised scores do not explain them; nothing when there are few."""
-    few = material.task == "regression" or float(np.mean(level.size == 0)) < SILENT
-    if few or float(level.size.mean()) >= 1.0:
+    if material.task == "regression":
+        return ""
+    return empty_advice(float(np.mean(level.size == 0)), float(level.size.mean()))
+
+
+def empty_advice(empty_share: float, mean_size: float) -> str:
+    """The advice about so many empty sets of labels."""
+    if empty_share < SILENT or mean_size >= 1.0:
         return ""
     return (
         " Empty sets mean that the model errs less often than alpha allows: a smaller alpha fits it, or a "
@@ -74,14 +86,20 @@ def _size_words(material: Material, level: Level) -> str:
     finite = level.size[np.isfinite(level.size)]
     if not len(finite):
         return "Every interval is infinite."
-    mean = format_number(float(finite.mean()))
+    spread = float(np.std(material.y)) if material.task == "regression" else 0.0
+    shares = {size: float(np.mean(level.size == size)) for size in (0, 1)}
+    return size_words(material, float(finite.mean()), shares, spread)
+
+
+def size_words(material: Material, mean_size: float, shares: dict[int, float], spread: float) -> str:
+    """The sizes in a sentence: their mean, the shares of sets of size 0 and 1, the spread of outcomes."""
+    mean = format_number(mean_size)
     if material.task == "regression":
-        spread = float(np.std(material.y))
         words = f"The intervals are {mean} wide on average"
         return f"{words}; the outcomes have a standard deviation of {spread:.3g}."
-    single = 100 * float(np.mean(level.size == 1))
-    words = f"The sets hold {float(finite.mean()):.2f} of {len(material.classes)} labels on average"
-    empty = 100 * float(np.mean(level.size == 0))
+    single = 100 * shares[1]
+    words = f"The sets hold {mean_size:.2f} of {len(material.classes)} labels on average"
+    empty = 100 * shares[0]
     none = f" and {empty:.0f} % none" if empty >= 0.5 else ""
     return f"{words}; {single:.0f} % hold exactly one{none}."
 
@@ -119,28 +137,29 @@ def smaller_exist(material: Material, level: Level) -> Reading:
             return Reading(
                 code="CAL302", title="smaller sets exist", question=QUESTION, not_applicable="Too few rows."
             )
-        threshold = _threshold(scores[~part], material.y[~part], level.covered[~part])
+        threshold = matching_threshold(scores[~part], material.y[~part], level.covered[~part])
         rival[part] = (scores[part] <= threshold).sum(axis=1)
     saved = (level.size - rival) / max(1e-12, float(level.size.mean()))
     error = float(saved.std(ddof=1) / np.sqrt(material.n))
-    return replace(_saving(material, level, float(saved.mean()), error), repair=repairs.narrower(level.alpha))
+    return saving_reading(material, level, float(saved.mean()), error, material.n)
 
 
-def _threshold(scores: np.ndarray, y: np.ndarray, covered: np.ndarray) -> float:
+def matching_threshold(scores: np.ndarray, y: np.ndarray, covered: np.ndarray) -> float:
     """The score at which as many rows are covered as by the given sets, on rows kept apart."""
     true = np.sort(scores[np.arange(len(y)), y])
     k = int(covered.sum())
     return float(true[k - 1]) if k else -np.inf
 
 
-def _saving(material: Material, level: Level, saved: float, error: float) -> Reading:
+def saving_reading(material: Material, level: Level, saved: float, error: float, n: int) -> Reading:
+    """What the share of the size that another rule saves on n rows says."""
     from scipy.special import ndtr
 
     low, high = saved - 1.959964 * error, saved + 1.959964 * error
     p = float(ndtr(-(saved - SAVING) / error)) if error > 0 else float(saved <= SAVING)
     evidence = Estimate(
         name=f"size saved by a threshold on the probabilities{level.tag}", value=saved, std_error=error,
-        low=low, high=high, confidence=0.95, n=material.n, p_value=p, alternative="greater",
+        low=low, high=high, confidence=0.95, n=n, p_value=p, alternative="greater",
         method="mean paired difference of set sizes at equal coverage, threshold from the other half of the "
         f"rows, as a share of the mean size; test against {SAVING:g}",
     )  # fmt: skip
@@ -156,6 +175,7 @@ def _saving(material: Material, level: Level, saved: float, error: float) -> Rea
         fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % "
         "smaller on average. Keep larger ones only if they are to be fair to single classes or hard cases.",
         clean="No plain threshold on the same probabilities covers as often with clearly smaller sets.",
+        repair=repairs.narrower(level.alpha),
         estimates=(evidence,),
         details={"alpha": level.alpha},
     )

@@ -32,6 +32,17 @@ def top_label(material: Material) -> Reading:
         ),
         name="calibration error of the top label",
     )  # fmt: skip
+    accuracy = Estimate(
+        name="accuracy of the top label", value=float(right.mean()), n=material.n,
+        std_error=float(np.sqrt(right.var() / material.n)), method="share of rows",
+    )  # fmt: skip
+    return top_label_reading(material, estimate, accuracy, _pictures(material, right, top))
+
+
+def top_label_reading(
+    material: Material, estimate: Estimate, accuracy: Estimate, pictures: tuple[Picture, ...]
+) -> Reading:
+    """What the calibration error of the most probable label says."""
     under = estimate.details["sign"] > 0
     code, title = ("CAL502", "under-confident probabilities") if under else (
         "CAL501", "over-confident probabilities"
@@ -39,12 +50,8 @@ def top_label(material: Material) -> Reading:
     says = "The top label is right more often than stated" if under else (
         "The top label is right less often than stated"
     )  # fmt: skip
-    accuracy = Estimate(
-        name="accuracy of the top label", value=float(right.mean()), n=material.n,
-        std_error=float(np.sqrt(right.var() / material.n)), method="share of rows",
-    )  # fmt: skip
     reading = _reading(material, estimate, code, title, says)
-    return replace(reading, estimates=(estimate, accuracy), pictures=_pictures(material, right, top))
+    return replace(reading, estimates=(estimate, accuracy), pictures=pictures)
 
 
 def _pictures(material: Material, right: np.ndarray, top: np.ndarray) -> tuple[Picture, Picture]:
@@ -101,7 +108,11 @@ def single_classes(material: Material) -> Reading:
             material.y, P, multiclass="max", classes=np.arange(P.shape[1]), **options
         )
         name = "calibration error of the worst class"
-    estimate = replace(estimate, name=name)
+    return class_reading(material, replace(estimate, name=name))
+
+
+def class_reading(material: Material, estimate: Estimate) -> Reading:
+    """What the calibration error of the worst class says."""
     reading = _reading(
         material, estimate, "CAL503", "probabilities of a class are off",
         f"The probability of class {_worst_class(material, estimate)} differs from how often it happens",
@@ -183,7 +194,7 @@ def _rows_needed(material: Material, estimate: Estimate) -> int | None:
     high = estimate.details.get("asymptotic_high", estimate.high)
     if high is None or estimate.value is None or high <= estimate.value:
         return None
-    return int(np.ceil(material.n * ((high - estimate.value) / TOLERANCE) ** 2))
+    return int(np.ceil((estimate.n or material.n) * ((high - estimate.value) / TOLERANCE) ** 2))
 
 
 _ADD = "Add probabilities: one column per class, or the positive class of two."

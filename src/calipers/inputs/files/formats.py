@@ -183,13 +183,34 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
+def fits_memory(path: Path) -> bool:
+    """Whether the rows of a file and the work on them fit into memory; True for what is no readable file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> fits_memory(Path("no such file.parquet"))
+    True
+    """
+    free = available_memory()
+    streamed = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
+    if free is None or not path.is_file() or not path.name.lower().endswith(streamed):
+        return True
+    kind = kind_of(path)
+    try:
+        lazy = _scan(path, kind) if kind in {"parquet", "arrow"} else None
+        return bool(_guarded(path, kind, lambda: _working_bytes(path, kind, lazy)) <= free)
+    except InputError:
+        return True  # the reader says what is wrong with it
+
+
 def _refuse_larger_than_memory(path: Path, kind: str, lazy: pl.LazyFrame | None) -> None:
     needed, free = _working_bytes(path, kind, lazy), available_memory()
     if free is not None and needed > free:
         raise InputError(
-            f"{path} needs about {needed / 1e9:.0f} GB to audit and {free / 1e9:.0f} GB are free. "
-            f"'calipers audit {path} --max-rows 1000000' streams it and audits a random million of its rows; "
-            "'calipers measure' measures all of them."
+            f"{path} needs about {needed / 1e9:.0f} GB in memory and {free / 1e9:.0f} GB are free. "
+            f"'calipers audit {path} --engine local' streams all rows; "
+            "--max-rows 1000000 audits a random million of them."
         )
 
 

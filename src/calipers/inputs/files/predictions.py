@@ -169,7 +169,7 @@ def extract_predictions(frame: pl.DataFrame, roles: Roles, *, source: str = "the
         time=None if roles.time is None else _column(frame, roles.time, source),
         sample_weight=_numbers(frame, roles.weight, source),
         classes=None if labels is None or len(labels) < 2 else _typed_labels(labels, y, source),
-        alpha=_levels(roles),
+        alpha=levels_of(roles),
         source=source,
         roles=_describe(roles, kept),
     )
@@ -318,7 +318,7 @@ def _sorted_levels(levels: Any) -> list[str | None]:
     return sorted(set(levels), key=lambda level: float(level or 0))
 
 
-def _levels(roles: Roles) -> list[float] | None:
+def levels_of(roles: Roles) -> list[float] | None:
     """Levels stated in column names, in increasing order."""
     stated = {level for _, level in roles.ends} | {level for _, level in roles.per_class.get("sets", {})}
     named = [level for level in _sorted_levels(stated) if level is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_numpy, namespace, on_device_of
+from calipers.arrays import Array, RandomState, as_numpy, generator, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw, mean_estimate, repetitions, run_sum_permutation_test
 from calipers.inputs import (
@@ -25,6 +25,8 @@ from calipers.results import Estimate
 
 _SUBJECT = "a predictor whose size ignores difficulty"
 _NULL_LEVEL = 0.95
+# Rows that are shuffled one by one; beyond, sums over runs of rows are drawn from their normal limits.
+_MOST_SHUFFLED = 5_000_000
 
 
 def t_ss(
@@ -157,6 +159,8 @@ def rank_ss(
     bins = bin_by_strata(_moments(difficulty, sizes), difficulty, ends, weights)
 
     def permute() -> SimulatedLaw | None:
+        if weights is not None and weights.sum() > _MOST_SHUFFLED:
+            return _law_of_many(bins, bins.mass, np.eye(len(bins.mass)), n_permutations, random_state)
         columns = repeated(difficulty, sizes, weights=weights)
         if columns is None:
             return None
@@ -339,6 +343,11 @@ def _permute_along_ease(
     n_permutations: int,
     random_state: RandomState,
 ) -> SimulatedLaw | None:
+    if weights is not None and weights.sum() > _MOST_SHUFFLED:
+        many = bin_by_ease(_moments(ranks, size), ease, n_bins, weights)
+        assert many.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
+        assert many.shares is not None  # noqa: S101
+        return _law_of_many(many, np.diff(many.runs), many.shares, n_permutations, random_state)
     columns = repeated(ranks, size, ease, weights=weights)
     if columns is None:
         return None
@@ -365,6 +374,24 @@ def _merged(lengths: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.nda
     lengths, shares = lengths[lengths > 0], shares[lengths > 0]
     first = np.append(True, np.any(shares[1:] != shares[:-1], axis=1))
     return np.add.reduceat(lengths, np.flatnonzero(first)), shares[first]
+
+
+def _law_of_many(
+    bins: Binned, runs: np.ndarray, shares: np.ndarray, n_permutations: int, random_state: RandomState
+) -> SimulatedLaw:
+    """The law under shuffled sizes when there are too many rows to shuffle.
+
+    The sums over runs of rows are then normal: a draw without replacement has the mean and the covariance
+    of independent ones, tied so that their sum is what it is.
+    """
+    rng, filled, total = generator(random_state), bins.filled, float(bins.mass.sum())
+    means = bins.means()
+    size = float(np.sum(bins.mass[filled] * means[1, filled])) / total
+    square = float(np.sum(bins.mass[filled] * means[3, filled])) / total
+    z = rng.normal(size=(check_count(n_permutations, name="n_permutations"), len(runs))) * np.sqrt(runs)
+    spread = np.sqrt(max(0.0, square - size**2))
+    sums = size * runs + spread * (z - runs / total * z.sum(axis=1, keepdims=True))
+    return SimulatedLaw(signed_square(means[0, filled], sums @ shares[:, filled] / bins.mass[filled]))
 
 
 def repeated(*columns: Array, weights: np.ndarray | None) -> list[np.ndarray] | None:
@@ -407,7 +434,7 @@ ENTRIES = (
         bounds=(-1.0, 1.0),
         null=_IGNORES,
         interval=_INTERVAL,
-        merge="gather",
+        merge="sketch",
         weighted=True,
         randomized=True,
         array_api=True,

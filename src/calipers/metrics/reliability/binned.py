@@ -31,7 +31,7 @@ from calipers.metrics.reliability.rows import BinaryRows
 from calipers.results import Estimate
 
 # Cells of the grid on which residuals are smoothed; the error of the grid is below one cell.
-_CELLS = 1 << 13
+CELLS = 1 << 13
 _NO_INTERVAL = "absolute values of noise add up, so no valid interval or standard error is known"
 
 
@@ -118,7 +118,7 @@ def expected_calibration_error(
     draws, how = _binned_draws(rows, edges, check_count(n_draws, name="n_draws"), generator(random_state))
     with np.errstate(invalid="ignore"):
         per_bin = {"mass": mass, "mean_score": stated / mass, "frequency": happened / mass}
-    return _with_null(
+    return with_null(
         "expected_calibration_error", value, total, draws, f"{bins} {strategy} bins{how}",
         {key: column.tolist() for key, column in per_bin.items()} | {"edges": edges.tolist()},
     )  # fmt: skip
@@ -163,7 +163,7 @@ def _binned_draws(
     return np.concatenate(draws), f", exact Monte Carlo by score level, {n_draws} draws"
 
 
-def _with_null(
+def with_null(
     name: str, value: float, total: float, draws: np.ndarray | None, method: str, details: dict[str, Any]
 ) -> Estimate:
     """The estimate, with the null of ``draws`` (sums, not divided by the total weight) if there is one."""
@@ -249,12 +249,12 @@ def smooth_calibration_error(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     ).to_host()
     values, mass, sums = pooled_scores(rows)
-    cells = np.minimum((values * _CELLS).astype(int), _CELLS - 1)
+    cells = np.minimum((values * CELLS).astype(int), CELLS - 1)
     total = float(mass.sum())
-    value = smooth_error(np.bincount(cells, sums - mass * values, minlength=_CELLS) / total)
+    value = smooth_error(np.bincount(cells, sums - mass * values, minlength=CELLS) / total)
     draws = _smooth_draws(rows, check_count(n_draws, name="n_draws"), generator(random_state))
-    method = f"reflected Gaussian kernel on {_CELLS} cells, bandwidth equal to the error"
-    return _with_null("smooth_calibration_error", value, total, draws, method, {"bandwidth": value})
+    method = f"reflected Gaussian kernel on {CELLS} cells, bandwidth equal to the error"
+    return with_null("smooth_calibration_error", value, total, draws, method, {"bandwidth": value})
 
 
 def smooth_error(residuals: np.ndarray) -> float:
@@ -277,16 +277,16 @@ def _smooth_draws(rows: BinaryRows, n_draws: int, rng: np.random.Generator) -> n
         return None
     levels: ScoreLevels = score_levels(rows)
     total = levels.total
-    cells = np.minimum((levels.values * _CELLS).astype(int), _CELLS - 1)
+    cells = np.minimum((levels.values * CELLS).astype(int), CELLS - 1)
     weights = levels.unit_weights
-    expected = np.bincount(cells, levels.trials * levels.values * weights, minlength=_CELLS)
+    expected = np.bincount(cells, levels.trials * levels.values * weights, minlength=CELLS)
     if n_coins(levels, n_draws) > MAX_COINS:
         variance = weights**2 * levels.trials * levels.values * (1 - levels.values)
-        spread = np.sqrt(np.bincount(cells, variance, minlength=_CELLS))
-        noise = (rng.normal(size=_CELLS) * spread for _ in range(n_draws))
+        spread = np.sqrt(np.bincount(cells, variance, minlength=CELLS))
+        noise = (rng.normal(size=CELLS) * spread for _ in range(n_draws))
         return total * np.array([smooth_error(part / total) for part in noise])
     sums = (
-        np.bincount(cells, hits * weights, minlength=_CELLS) - expected
+        np.bincount(cells, hits * weights, minlength=CELLS) - expected
         for batch in simulated_hits(levels, n_draws, rng)
         for hits in batch
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ from calipers.metrics.reliability.summary import (
 from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
 from calipers.results import Estimate
 
+# What was found for a class, the moments of its rows, and its bounds.
+ClassPart = tuple[SupInterval, RowMoments, dict[str, Any]]
+BONFERRONI = "Bonferroni over classes of the asymptotic range law"
 # Fewest draws worth making before the asymptotic law is preferred.
 _MIN_DRAWS = 99
 _BATCH = 1 << 20
@@ -130,15 +133,32 @@ def classes_together(
     """Mean ("classwise") or largest ("max") error over classes, with simultaneous bounds and null."""
     parts = [_one_class(rows, k, confidence=confidence, n_models=n_models) for k in range(rows.n_classes)]
     combine = np.max if multiclass == "max" else np.mean
+    null, test = simultaneous_null(rows, parts, combine, n_draws=n_draws, generator=generator)
+    tops = as_numpy(namespace(rows.probabilities).max(rows.probabilities, axis=0))
+    return combine_classes(
+        parts, multiclass, names=rows.names, tops=tops, null=null, test=test, confidence=confidence
+    )
+
+
+def combine_classes(
+    parts: Sequence[ClassPart],
+    multiclass: str,
+    *,
+    names: Sequence[Any],
+    tops: np.ndarray,
+    null: dict[str, Any],
+    test: str,
+    confidence: float,
+) -> Estimate:
+    """The estimate over classes from what was found for each; ``tops`` are their largest scores."""
+    combine = np.max if multiclass == "max" else np.mean
     values = np.array([found.value for found, _, _ in parts])
     worst = int(np.argmax(values))
     found, moments, bounds = parts[worst]
-    null, test = simultaneous_null(rows, parts, combine, n_draws=n_draws, generator=generator)
-    names = ("high", "asymptotic_high", "low_bound")
-    together = {key: float(combine([b[key] for _, _, b in parts])) for key in names}
+    fields = ("high", "asymptotic_high", "low_bound")
+    together = {key: float(combine([b[key] for _, _, b in parts])) for key in fields}
     kind = "guaranteed (empirical Bernstein)" if bounds["guaranteed"] else "asymptotic"
     spread = [_spread(f, m) for f, m, _ in parts]
-    top = float(namespace(rows.probabilities).max(rows.probabilities[:, worst]))
     return Estimate(
         name="calibration_error",
         value=float(combine(values)),
@@ -148,15 +168,15 @@ def classes_together(
         confidence=confidence,
         n=moments.total if moments.total != int(moments.total) else int(moments.total),
         **null,
-        method=f"{multiclass} sup-interval error over {rows.n_classes} classes, {kind} upper bound at "
+        method=f"{multiclass} sup-interval error over {len(parts)} classes, {kind} upper bound at "
         f"confidence for all classes at once, {test}",
         reason="" if bounds["guaranteed"] else WEIGHTS_REASON,
         details=together
-        | _worst_details(rows.names[worst], found, moments, top)
+        | _worst_details(names[worst], found, moments, float(tops[worst]))
         | {
             "multiclass": multiclass,
             "guaranteed": bounds["guaranteed"],
-            "per_class": dict(zip(rows.names, values.tolist(), strict=True)),
+            "per_class": dict(zip(names, values.tolist(), strict=True)),
         },
     )
 
@@ -203,7 +223,7 @@ def simultaneous_null(
     """
     draws = min(n_draws, MAX_COINS // (_n_draws_of_a_label(rows) * rows.n_classes))
     if draws < min(_MIN_DRAWS, n_draws):
-        return _bonferroni(parts), "Bonferroni over classes of the asymptotic range law"
+        return bonferroni(parts), BONFERRONI
     host = _expanded(rows)
     per_class = np.concatenate(list(simulated_errors(host, draws, generator)))
     law = SimulatedLaw(combine(per_class, axis=1))
@@ -213,7 +233,8 @@ def simultaneous_null(
     )
 
 
-def _bonferroni(parts: list[Any]) -> dict[str, Any]:
+def bonferroni(parts: Sequence[ClassPart]) -> dict[str, Any]:
+    """Fields of the test by the smallest of the classes' asymptotic p-values, times their number."""
     tests = [asymptotic_test(found.value, m.variance, m.total) for found, m, _ in parts]
     keys = ("alternative", "null_low", "null_level")
     smallest = min(1.0, len(parts) * min(test["p_value"] for test in tests))

@@ -1,0 +1,72 @@
+"""Many files, or one that memory cannot hold: the audit of a data lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from calipers.auditing import Audit
+    from calipers.cli.options import Settings
+    from calipers.engines import FileSource
+
+
+def is_lake(files: Sequence[str], settings: Settings) -> bool:
+    """Whether the rows must be streamed: several files, a pattern, a folder, an address, or too many."""
+    from calipers.inputs.files.formats import fits_memory
+
+    first = files[0]
+    if len(files) > 1 or "://" in first or Path(first).is_dir():
+        return True
+    if any(character in first for character in "*?[") and not Path(first).exists():
+        return True
+    return settings.max_rows is None and not fits_memory(Path(first))
+
+
+def source_of(files: Sequence[str], settings: Settings) -> FileSource:
+    """The rows, with all their columns and levels."""
+    from dataclasses import replace
+
+    from calipers.engines import FileSource
+
+    source = FileSource(list(files), choice=settings.columns(), features=True)
+    stated = settings.alphas() or source.stated_levels() or [0.1]
+    return replace(source, alpha=stated)
+
+
+def run_lake(
+    files: Sequence[str], settings: Settings, *, engine: str, plan: bool, quiet: bool
+) -> Audit | None:
+    """The audit of all rows, with a progress bar; or its plan, printed."""
+    from calipers.auditing import audit_stream
+    from calipers.cli.progress import check_progress
+
+    source = source_of(files, settings)
+    if plan:
+        show_lake_plan(source)
+        return None
+    name = Path(files[0].rstrip("/")).stem.strip("*") or "lake"
+    with check_progress(quiet=quiet, title="Reading") as progress:
+        return audit_stream(
+            source, alpha=source.alpha, n_calibration=settings.n_calibration, random_state=settings.seed or 0,
+            engine=engine, mute=settings.mute, name=name, place=", ".join(files), progress=progress,
+        )  # fmt: skip
+
+
+def show_lake_plan(source: FileSource) -> None:
+    """What can be checked with the columns of the first rows."""
+    from calipers.auditing.checks import CHECKS
+    from calipers.auditing.material import check_material
+    from calipers.auditing.plan import plan_audit
+
+    pieces = source.pieces()
+    head = pieces[0].head()
+    given = {name: value for name, value in head.given.items() if name != "row_id"}
+    classes = None if "intervals" in given else head.classes
+    material = check_material(given.pop("y_true"), **given, alpha=source.alpha, classes=classes)
+    for column, role in pieces[0].roles.described().items():
+        print(f"{column}: {role}")
+    print(f"{sum(piece.rows for piece in pieces)} rows in {len(source.files())} file(s), streamed")
+    for question in plan_audit(material, CHECKS):
+        print(question)

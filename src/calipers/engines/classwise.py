@@ -1,0 +1,171 @@
+"""Every class's own calibration error over any number of rows, and the worst or the mean of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.engines.block import Block
+from calipers.engines.calibration import CalibrationOptions, CalibrationState, OpenRowsState, class_part
+from calipers.engines.state import Result, State
+from calipers.metrics import calibration_error
+from calipers.metrics.reliability.multiclass import BONFERRONI, bonferroni, combine_classes
+from calipers.results import Estimate
+
+# Buckets of all classes together: a state stays small with a thousand classes.
+_ALL_BUCKETS = 1 << 20
+_MOST_BUCKETS = 1 << 16
+# Probabilities kept as they are, below which the metric itself is asked.
+_KEPT_VALUES = 2_000_000
+
+
+class ClasswiseState(State):
+    """One calibration state per class, each in a pass of its own.
+
+    Parameters
+    ----------
+    options : CalibrationOptions
+        Of the metric.
+    multiclass : {"max", "classwise"}
+        The worst class, or the mean over classes.
+    """
+
+    __slots__ = ("kept", "multiclass", "n_rows", "names", "options", "parts")
+
+    def __init__(self, options: CalibrationOptions, multiclass: str) -> None:
+        self.options, self.multiclass = options, multiclass
+        self.parts: list[State] | None = None
+        self.kept: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] | None = []
+        self.n_rows = 0
+        self.names: list[Any] | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Probabilities and outcomes."""
+        return frozenset({"probabilities", "codes", "sample_weight"})
+
+    def absorb(self, block: Block) -> None:
+        """Add the block to every class that still counts."""
+        P = block["probabilities"]
+        if self.parts is None:
+            self.parts = self._first_parts(P.shape[1])
+        for part in self.parts:
+            part.absorb(block)
+        if self.names is None:
+            self.names = list(range(P.shape[1])) if block.classes is None else list(block.classes)
+        self.n_rows += block.n
+        # A copy: a view would keep all the columns of its piece.
+        self._keep([(np.array(P), block["codes"], block.weights)] if self.kept is not None else None)
+
+    def _first_parts(self, n_classes: int) -> list[State]:
+        buckets = min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1))
+        return [CalibrationState(self.options, column=k, n_buckets=buckets) for k in range(n_classes)]
+
+    def _keep(self, rows: list[Any] | None) -> None:
+        width = 0 if self.parts is None else len(self.parts)
+        small = self.kept is not None and rows is not None and self.n_rows * width <= _KEPT_VALUES
+        self.kept = [*(self.kept or ()), *(rows or ())] if small else None
+
+    def merge(self, other: Self) -> Self:
+        """Add the other's classes."""
+        if other.parts is None:
+            return self
+        if self.parts is None:
+            self.parts, self.kept = other.parts, other.kept
+            self.n_rows, self.names = other.n_rows, other.names
+            return self
+        for mine, theirs in zip(self.parts, other.parts, strict=True):
+            mine.merge(theirs)
+        self.n_rows += other.n_rows
+        self._keep(other.kept)
+        return self
+
+    def advance(self) -> State | None:
+        """The next pass of the classes that need one; the others wait."""
+        if self.kept is not None or self.parts is None:
+            return None
+        following = [part.advance() for part in self.parts]
+        if all(state is None for state in following):
+            return None
+        after = ClasswiseState(self.options, self.multiclass)
+        after.kept, after.names, after.n_rows = None, self.names, 0
+        after.parts = [
+            Waiting(part) if state is None else state
+            for part, state in zip(self.parts, following, strict=True)
+        ]
+        return after
+
+    def finish(self) -> Result:
+        """The estimate over classes."""
+        if self.kept is not None:
+            return self._of_few_rows()
+        parts = [_finished(part) for part in self.parts or ()]
+        found = [
+            class_part(state, rows, n_statements=self.options.n_models * len(parts)) for state, rows in parts
+        ]
+        return combine_classes(
+            found,
+            self.multiclass,
+            names=self.names or list(range(len(parts))),
+            tops=np.array([state.buckets.high.max() for state, _ in parts]),
+            null=bonferroni(found),
+            test=BONFERRONI,
+            confidence=self.options.confidence,
+        )
+
+    def _of_few_rows(self) -> Result:
+        kept = self.kept or []
+        P, codes = (np.concatenate([part[k] for part in kept]) for k in (0, 1))
+        weights = [np.ones(len(part[0])) if part[2] is None else part[2] for part in kept]
+        chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}
+        found = calibration_error(
+            codes,
+            P,
+            multiclass=self.multiclass,
+            classes=np.arange(P.shape[1]),
+            sample_weight=None if all(part[2] is None for part in kept) else np.concatenate(weights),
+            **chosen,
+        )
+        return named(found, self.names or list(range(P.shape[1])))
+
+
+class Waiting(State):
+    """A class that has finished while others need another pass."""
+
+    __slots__ = ("done",)
+
+    def __init__(self, done: State) -> None:
+        self.done = done
+
+    def absorb(self, block: Block) -> None:
+        """Nothing more to learn."""
+
+    def merge(self, other: Self) -> Self:
+        """Both know the same."""
+        return self
+
+    def finish(self) -> Result:
+        """What it has found."""
+        return self.done.finish()
+
+
+def _finished(part: State) -> tuple[CalibrationState, Any]:
+    while isinstance(part, Waiting):
+        part = part.done
+    if isinstance(part, OpenRowsState):
+        return part.counted, part.sorted_rows()
+    if not isinstance(part, CalibrationState):
+        raise TypeError(f"a class ended as {type(part).__name__}")
+    return part, None
+
+
+def named(estimate: Estimate, names: list[Any]) -> Estimate:
+    """The estimate with class numbers replaced by their labels."""
+    details = dict(estimate.details)
+    number = details["class"]
+    details["class"] = names[number]
+    details["sentence"] = details["sentence"].replace(f"class {number!r}:", f"class {names[number]!r}:")
+    details["per_class"] = dict(zip(names, details["per_class"].values(), strict=True))
+    return replace(estimate, details=details)

@@ -1,0 +1,129 @@
+"""The ten criteria over any number of rows: moments of what is continuous, counts of what is whole."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from calipers.engines.block import Block, at_label
+from calipers.engines.state import Result, State
+from calipers.inference import Moments
+from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.metrics.criteria import criteria_from_moments
+
+# Rows that stay in the processor's nearest memory while their columns pass by.
+_CHUNK = 1 << 13
+_ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
+
+
+class CriteriaState(State):
+    """Moments of the criteria that are sums or maxima of p-values; counts of sizes for the rest.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the sets.
+    confidence : float
+        Level of the intervals.
+    """
+
+    __slots__ = ("alpha", "confidence", "counts", "moments")
+
+    def __init__(self, alpha: Any, confidence: float) -> None:
+        self.alpha, self.confidence = alpha, confidence
+        self.moments: dict[str, Moments] = {}
+        self.counts: np.ndarray | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Labels and p-values."""
+        return frozenset({"codes", "p_values", "sample_weight"})
+
+    def absorb(self, block: Block) -> None:
+        """Add the block's rows."""
+        p, codes = block["p_values"], block["codes"]
+        sets = np.asarray(sets_at(p, self.alpha))
+        if block.weights is not None:
+            rows = criterion_rows(p, codes, sets)
+            self._add({name: Moments.of(np.asarray(x), block.weights) for name, x in rows.items()})
+            return
+        self._add({name: Moments.of(x) for name, x in continuous_rows(p, codes).items()})
+        small = np.uint8 if p.shape[1] < 256 else np.int64
+        size = np.add.reduce(sets.view(np.uint8), axis=1, dtype=small).astype(np.int64)
+        cell = 2 * size + at_label(sets, codes)
+        counts = np.bincount(cell, minlength=2 * p.shape[1] + 2)
+        self.counts = counts if self.counts is None else self.counts + counts
+
+    def _add(self, found: dict[str, Moments]) -> None:
+        for name, own in found.items():
+            self.moments[name] = self.moments.get(name, Moments()).merge(own)
+
+    def merge(self, other: Self) -> Self:
+        """Pool moments and counts."""
+        self._add(other.moments)
+        if other.counts is not None:
+            self.counts = other.counts if self.counts is None else self.counts + other.counts
+        return self
+
+    def finish(self) -> Result:
+        """The table of `efficiency`."""
+        total = CriteriaState(self.alpha, self.confidence)
+        total._add(self.moments)
+        if self.counts is not None:
+            total._add(whole_moments(self.counts))
+        ordered = {name: total.moments[name] for name in _ORDER}
+        return criteria_from_moments(ordered, alpha=self.alpha, confidence=self.confidence)
+
+
+def continuous_rows(p: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
+    """What each row adds to S, U, F, OU, OF and credibility, column by column (see `criterion_rows`)."""
+    largest, second = two_largest(p)
+    own = at_label(p, codes)
+    total = np.add.reduce(p, axis=1, dtype=np.float64)
+    return {
+        "S": total,
+        "U": second.astype(np.float64),
+        "F": total - largest,
+        # Without the true label the largest is the second when the truth was on top.
+        "OU": np.where(own == largest, second, largest).astype(np.float64),
+        "OF": total - own,
+        "credibility": largest.astype(np.float64),
+    }
+
+
+def two_largest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest and the second largest entry of every row, or 0 where there is one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines.criteria import two_largest
+    >>> two_largest(np.array([[0.2, 0.7, 0.4], [0.5, 0.5, 0.1]]))
+    (array([0.7, 0.5]), array([0.4, 0.5]))
+    """
+    columns = p.T
+    largest, second = np.empty((2, len(p)), dtype=p.dtype)
+    for start in range(0, len(p), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        first, next_one = columns[0, part].copy(), np.zeros(len(largest[part]), dtype=p.dtype)
+        smaller = np.empty_like(first)
+        for column in columns[1:, part]:
+            np.minimum(first, column, out=smaller)
+            np.maximum(next_one, smaller, out=next_one)
+            np.maximum(first, column, out=first)
+        largest[part], second[part] = first, next_one
+    return largest, second
+
+
+def whole_moments(counts: np.ndarray) -> dict[str, Moments]:
+    """Moments of the criteria that depend on the size of the set and on whether the truth is inside only."""
+    cell = np.flatnonzero(counts)
+    weights = counts[cell].astype(float)
+    size, inside = (cell // 2).astype(float), cell % 2
+    wrong = size - inside
+    rows = {
+        "N": size, "M": (size > 1).astype(float), "E": np.maximum(size - 1, 0.0), "OE": wrong,
+        "OM": (wrong > 0).astype(float), "empty": (size == 0).astype(float),
+    }  # fmt: skip
+    return {name: Moments.of(values, weights) for name, values in rows.items()}

@@ -1,0 +1,130 @@
+"""Every registered metric, however its rows are split and ordered."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calipers.engines import Block, merge_rules, state_of
+from calipers.engines.gathered import content_order
+from calipers.exceptions import InputError
+from calipers.metrics import metric_entries, metric_entry
+from tests.contract.examples import EXAMPLES
+
+N = 160
+FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
+# What a declared rule may become: counts and moments add, sketches need passes or bins.
+ALLOWED = {"sum": {"counts", "moments", "bins"}, "sketch": {"passes", "bins"}, "gather": {"gather"}}
+# Sizes are shuffled over rows in another order: the same test, other draws.
+SHUFFLED = {"t_ss", "rank_ss"}
+SLOW = {"ert", "ert_table", "failing_regions", "worst_slab_coverage", "difficulty_concordance"}
+
+
+def example(name):
+    data, options = EXAMPLES[name](np.random.default_rng(7), N)
+    if metric_entry(name).randomized:
+        options = options | {"random_state": 0}
+    return {key: np.asarray(value) for key, value in data.items()}, options
+
+
+def classes_of(data):
+    wide = next((data[r] for r in ("probabilities", "p_values") if r in data and data[r].ndim == 2), None)
+    return None if wide is None else np.arange(wide.shape[1])
+
+
+def finished(name, data, options, cuts, order):
+    """The state of shuffled rows, cut at the given places, its parts merged backwards, pass after pass."""
+    shuffled = {key: value[order] for key, value in data.items()}
+    bounds = [0, *sorted(cuts), N]
+    blocks = [
+        Block(
+            {k: v[a:b] for k, v in shuffled.items()},
+            classes=classes_of(data),
+            alpha=options.get("alpha", 0.1),
+        )
+        for a, b in pairwise(bounds)
+        if b > a
+    ]
+    state = state_of(name, **options)
+    while True:
+        parts = [state.fresh() for _ in blocks]
+        for part, block in zip(parts, blocks, strict=True):
+            part.absorb(block)
+        total = parts[-1]
+        for part in reversed(parts[:-1]):
+            total.merge(part)
+        following = total.advance()
+        if following is None:
+            return total.finish()
+        state = following
+
+
+def fields(result):
+    table = dict(result) if hasattr(result, "items") else {"": result}
+    return {(key, f): getattr(e, f) for key, e in table.items() for f in FIELDS}
+
+
+def assert_same(left, right):
+    left, right = fields(left), fields(right)
+    assert list(left) == list(right)
+    for key, a in left.items():
+        assert (a is None) == (right[key] is None), key
+        if a is not None:
+            assert a == pytest.approx(right[key], rel=1e-11, abs=1e-12, nan_ok=True), key
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in metric_entries()])
+def test_no_split_and_no_order_changes_any_metric(name):
+    data, options = example(name)
+    once = finished(name, data, options, [], np.arange(N))
+
+    @given(cuts=st.lists(st.integers(1, N - 1), max_size=5), seed=st.integers(0, 2**16))
+    @settings(max_examples=2 if name in SLOW else 8, deadline=None, derandomize=True)
+    def check(cuts, seed):
+        order = np.random.default_rng(seed).permutation(N)
+        assert_same(finished(name, data, options, cuts, order), once)
+
+    check()
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in metric_entries()])
+def test_a_state_says_what_the_metric_says(name):
+    data, options = example(name)
+    entry = metric_entry(name)
+    columns = [data[key] for key in entry.inputs]
+    if entry.merge == "gather":
+        # Gathered rows are put in an order of their own, which draws and folds follow.
+        order = content_order(columns)
+        columns = [column[order] for column in columns]
+    found, expected = (
+        finished(name, data, options, [40, 90], np.arange(N)),
+        entry.function(*columns, **options),
+    )
+    if name in SHUFFLED:
+        assert found.p_value == pytest.approx(expected.p_value, abs=0.25)
+        blank = {
+            "p_value": None,
+            "null_high": None,
+            "null_low": None,
+            "null_level": None,
+            "alternative": None,
+        }
+        found, expected = replace(found, **blank), replace(expected, **blank)
+    assert_same(found, expected)
+
+
+def test_every_declared_rule_is_kept():
+    rules = merge_rules()
+    assert set(rules) == {entry.name for entry in metric_entries()}
+    for entry in metric_entries():
+        assert rules[entry.name] in ALLOWED[entry.merge], entry.name
+
+
+def test_gathering_has_a_limit_that_is_named(monkeypatch):
+    monkeypatch.setattr("calipers.engines.gathered.MAX_ROWS", 100)
+    data, options = example("calibration_slope")
+    with pytest.raises(InputError, match="calibration_slope needs all rows at once .* more than 100"):
+        finished("calibration_slope", data, options, [80], np.arange(N))
