@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_numpy, generator, namespace, on_device_of
+from calipers.arrays import (
+    Array,
+    RandomState,
+    as_numpy,
+    generator,
+    namespace,
+    on_device_of,
+    sort_with_order,
+)
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw, mean_estimate, repetitions, run_sum_permutation_test
 from calipers.inputs import (
@@ -361,7 +369,7 @@ def _permute_along_ease(
     test = run_sum_permutation_test(
         lambda sums: signed_square(means, sums @ shares / mass),
         # Rows lie in sorted order of ease, so that each run is a slice of the shuffled sizes.
-        width[np.argsort(score, kind="stable")],
+        width[sort_with_order(score)[1]],
         lengths,
         n_draws=check_count(n_permutations, name="n_permutations"),
         random_state=random_state,
