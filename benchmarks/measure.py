@@ -193,6 +193,8 @@ def judge(
 
 def verdict(task: Task, ours: Answers, theirs: Answers, truth: Answers | None, role: str) -> str:
     """Right or wrong where the truth is known, else whether the answers agree."""
+    if not task.judged:
+        return ""
     same = task.agree or close
     reference = ours if truth is None else truth
     if not set(reference) & set(theirs):

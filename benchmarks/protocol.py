@@ -43,6 +43,8 @@ class Task:
     distance : callable or None
         ``distance(exact, theirs)``: how far an answer is off, where it is an array; None takes the largest
         difference.
+    judged : bool
+        Whether answers can be right or wrong; the size of an installation cannot.
     quick : bool
         Whether ``bench --quick`` runs it (at its smallest size).
     """
@@ -57,4 +59,5 @@ class Task:
     agree: Callable[[Answers, Answers], bool] | None = None
     exact: Callable[[Inputs], Answers] | None = None
     distance: Callable[[Answers, Answers], float] | None = None
+    judged: bool = True
     quick: bool = True

@@ -1,5 +1,6 @@
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,11 @@ def test_verdicts_name_the_five_cases():
     assert verdict(NO_TRUTH, one, two, None, "peer") == "differs"
     assert verdict(NO_TRUTH, one, {"mean": np.array(1.0)}, None, "peer") == "another number"
     assert verdict(NO_TRUTH, one, one, None, "ours") == ""
+
+
+def test_what_cannot_be_right_or_wrong_gets_no_verdict():
+    unjudged = replace(NO_TRUTH, judged=False)
+    assert verdict(unjudged, {"total": np.array(1.0)}, {"total": np.array(2.0)}, None, "peer") == ""
 
 
 def test_answers_of_another_shape_are_not_close():

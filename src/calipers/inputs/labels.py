@@ -69,8 +69,9 @@ def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) ->
         )
     plain = classes is None or _are_plain(classes, n_classes)
     if plain and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
-        # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed.
-        return labels.astype(np.int64)
+        # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed. The
+        # caller's own array may come back: codes are read, never written.
+        return labels.astype(np.int64, copy=False)
     known = check_classes(classes, labels, n_classes, name=name)
     if known is None:
         return labels.astype(np.int64)

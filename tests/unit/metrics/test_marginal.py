@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 
 from calipers.exceptions import InputError
+from calipers.inputs import encode_labels
 from calipers.metrics import coverage, is_covered
 
 
@@ -125,3 +126,11 @@ def test_other_array_libraries_stay_where_they_are(library):
     assert type(covered).__module__.split(".")[0] == library
     assert np.asarray(covered).tolist() == [True, False, True]
     assert float(coverage(xp.asarray([0, 0, 1]), xp.asarray(sets), alpha=0.1)) == pytest.approx(2 / 3)
+
+
+def test_labels_that_may_not_be_written_to_are_read_without_a_copy():
+    y, sets = np.array([0, 2, 1, 2]), np.eye(3, dtype=bool)[[0, 2, 2, 2]]
+    y.setflags(write=False)
+    assert encode_labels(y, 3) is y
+    assert float(coverage(y, sets)) == 0.75
+    assert y.tolist() == [0, 2, 1, 2]
