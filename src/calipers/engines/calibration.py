@@ -221,6 +221,13 @@ class CalibrationState(State):
         """Probabilities and outcomes."""
         return frozenset({"probabilities", "codes", "sample_weight"})
 
+    def fresh(self) -> Self:
+        """An empty state of the same pass; what the pass before found is shared, not copied."""
+        other = type(self)(self.options, column=self.column, n_buckets=self.n_buckets, base=self.base)
+        other.edges, other.grid = self.edges, self.grid
+        other.buckets = BucketSums(self.buckets.low.size)
+        return other
+
     def bucket_of(self, f: np.ndarray) -> np.ndarray:
         """The bucket of every score; an edge belongs to the bucket above it."""
         if self.grid is None:
@@ -323,6 +330,10 @@ class OpenRowsState(State):
     def needs(self) -> frozenset[str]:
         """Probabilities and outcomes."""
         return self.counted.needs
+
+    def fresh(self) -> Self:
+        """An empty state of the same pass; the buckets are shared, not copied."""
+        return type(self)(self.counted, self.is_open)
 
     def absorb(self, block: Block) -> None:
         """Keep the block's rows in open buckets."""

@@ -46,6 +46,13 @@ class ClasswiseState(State):
         """Probabilities and outcomes."""
         return frozenset({"probabilities", "codes", "sample_weight"})
 
+    def fresh(self) -> Self:
+        """An empty state of the same pass."""
+        other = type(self)(self.options, self.multiclass)
+        other.kept, other.names = None if self.kept is None else [], self.names
+        other.parts = None if self.parts is None else [part.fresh() for part in self.parts]
+        return other
+
     def absorb(self, block: Block) -> None:
         """Add the block to every class that still counts."""
         P = block["probabilities"]
@@ -138,6 +145,10 @@ class Waiting(State):
 
     def __init__(self, done: State) -> None:
         self.done = done
+
+    def fresh(self) -> Self:
+        """Itself: it changes no more."""
+        return self
 
     def absorb(self, block: Block) -> None:
         """Nothing more to learn."""

@@ -156,6 +156,10 @@ class JuryState(State):
         """Features, coverage and what is stated inside the sets."""
         return frozenset({"X", "covered", "probabilities", "row_id", "sample_weight"})
 
+    def fresh(self) -> Self:
+        """An empty state with the same jury, which is shared, not copied."""
+        return type(self)(self.jury, self.sample_seed, self.losses, self.null, self.confidence)
+
     def absorb(self, block: Block) -> None:
         """Hear the judges about the rows of the block that are not in the sample."""
         rows = rows_outside(block, self.jury.keys, self.jury.threshold, self.sample_seed)

@@ -34,6 +34,10 @@ class AtLevel(State):
         """What the state looks at."""
         return self.state.needs
 
+    def fresh(self) -> Self:
+        """An empty state of the same pass and level."""
+        return type(self)(self.state.fresh(), self.level)
+
     def absorb(self, block: Block) -> None:
         """Hand the block on, at the level."""
         self.state.absorb(block.at(self.level))
