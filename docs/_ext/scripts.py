@@ -87,6 +87,7 @@ def run_script(path: Path) -> list[Cell]:
         warnings.simplefilter("error")
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE | {"axes.prop_cycle": mpl.cycler(color=COLOURS)})
+        plt.close("all")  # what others left open is not of this script
         for number, cell in enumerate(cells):
             if cell.kind == "code":
                 _run_cell(cell, f"{path.name}, cell {number}", namespace)
