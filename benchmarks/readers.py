@@ -33,7 +33,7 @@ Read = Callable[[Run], Reading]
 # --- ways to read a bar -------------------------------------------------------------------------------
 
 
-def times_faster(task: str, library: str, least: float, size: int | None = None) -> Read:
+def times_faster(task: str, library: str, least: float, size: int) -> Read:
     """A peer takes at least so many times our CPU seconds."""
 
     def read(run: Run) -> Reading:
@@ -50,7 +50,7 @@ def times_faster(task: str, library: str, least: float, size: int | None = None)
     return read
 
 
-def within_limit(task: str, most: float, size: int | None = None) -> Read:
+def within_limit(task: str, most: float, size: int) -> Read:
     """We take at most so many times the bare work."""
 
     def read(run: Run) -> Reading:
@@ -60,11 +60,11 @@ def within_limit(task: str, most: float, size: int | None = None) -> Read:
     return read
 
 
-def clock_within_limit(task: str, most: float) -> Read:
+def clock_within_limit(task: str, most: float, size: int) -> Read:
     """The same by the clock, for work that other processes do: their CPU seconds are not ours to read."""
 
     def read(run: Run) -> Reading:
-        ours, limit = run.of(task), run.of(task, "limit")
+        ours, limit = run.of(task, "ours", size), run.of(task, "limit", size)
         if ours is None or limit is None:
             return NOT_MEASURED
         found = ratio(ours["wall"], limit["wall"])
@@ -76,7 +76,7 @@ def clock_within_limit(task: str, most: float) -> Read:
     return read
 
 
-def memory_below(task: str, most_mb: float, size: int | None = None) -> Read:
+def memory_below(task: str, most_mb: float, size: int) -> Read:
     """Extra memory of our call."""
 
     def read(run: Run) -> Reading:
@@ -88,12 +88,12 @@ def memory_below(task: str, most_mb: float, size: int | None = None) -> Read:
     return read
 
 
-def bytes_per_row(tasks: list[str], most: float) -> Read:
+def bytes_per_row(tasks: list[str], most: float, size: int) -> Read:
     """The largest extra memory per row over some tasks."""
 
     def read(run: Run) -> Reading:
-        found = [m for m in map(run.of, tasks) if m is not None]
-        if not found:
+        found = [m for m in (run.of(task, "ours", size) for task in tasks) if m is not None]
+        if len(found) < len(tasks):
             return NOT_MEASURED
         worst = max(number(m["peak_mb"]) * 2**20 / m["size"] for m in found)
         return Reading(f"{worst:.0f} bytes per row at most ({len(found)} tasks)", worst <= most)
@@ -260,11 +260,11 @@ def study_memory(run: Run) -> Reading:
     return Reading(text, wall < 900 and memory < 6 * 1024)
 
 
-def all_kinds(kinds: list[str], most: float) -> Read:
+def all_kinds(kinds: list[str], most: float, size: int) -> Read:
     """The slowest kind of scores, in units of an argsort."""
 
     def read(run: Run) -> Reading:
-        found = {kind: of_limit(run, f"calibration error of {kind} scores") for kind in kinds}
+        found = {kind: of_limit(run, f"calibration error of {kind} scores", size) for kind in kinds}
         if any(math.isnan(value) for value in found.values()):
             return NOT_MEASURED
         worst = max(found, key=lambda kind: found[kind])
@@ -273,12 +273,12 @@ def all_kinds(kinds: list[str], most: float) -> Read:
     return read
 
 
-def faster_than(task: str, libraries: list[str]) -> Read:
+def faster_than(task: str, libraries: list[str], size: int) -> Read:
     """Every one of these peers is slower."""
 
     def read(run: Run) -> Reading:
-        ours = run.of(task)
-        theirs = {name: run.of(task, name) for name in libraries}
+        ours = run.of(task, "ours", size)
+        theirs = {name: run.of(task, name, size) for name in libraries}
         if ours is None or any(m is None or m["problem"] for m in theirs.values()):
             return NOT_MEASURED
         ratios = {name: ratio(m["cpu"], ours["cpu"]) for name, m in theirs.items() if m}

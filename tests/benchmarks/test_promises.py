@@ -139,7 +139,8 @@ def test_the_stored_page_is_the_one_the_newest_run_gives():
     runs = store.history()
     if not runs:
         pytest.skip("no run is stored")
-    assert page.PLACE.read_text(encoding="utf-8") == page.page(runs[-1])
+    same = page.PLACE.read_text(encoding="utf-8") == page.page(runs[-1])
+    assert same, "docs/benchmarks.md is out of date: python3 dev.py bench --page"
 
 
 def test_a_gpu_run_is_read_line_by_line(tmp_path, monkeypatch):
