@@ -115,26 +115,23 @@ def of_crepes(stated: Stated) -> Stated:
 
 def of_torchcp(stated: Stated) -> Stated:
     """Sets by four scores with the library's own defaults; absolute residuals and quantiles."""
-    from benchmarks.tasks.conformal import pretend_installed
+    from benchmarks.torchcp_parts import torchcp_rooms
 
-    pretend_installed("torchsort", "torch_geometric", "transformers")
+    predictors, scores, _ = torchcp_rooms()
     import torch
 
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     cpu = torch.device("cpu")
     known_y = torch.from_numpy(np.ascontiguousarray(stated["calibration_y"]))
     if "calibration_probabilities" in stated:
-        from torchcp.classification.predictor import SplitPredictor
-        from torchcp.classification.score import APS, LAC, RAPS, SAPS
-
         known, rows = (
             torch.from_numpy(np.log(np.maximum(stated[key], 1e-12)))
             for key in ("calibration_probabilities", "probabilities")
         )
         made = {}
-        for name, score in (("lac", LAC()), ("aps", APS()), ("raps", RAPS(penalty=0.01)), ("saps", SAPS())):
-            predictor = SplitPredictor(score, alpha=ALPHA, device=cpu)
+        for name, options in (("lac", {}), ("aps", {}), ("raps", {"penalty": 0.01}), ("saps", {})):
+            score = getattr(scores, name.upper())(**options)
+            predictor = predictors.SplitPredictor(score, alpha=ALPHA, device=cpu)
             predictor.calculate_threshold(known, known_y.long())
             made[f"sets {name}"] = predictor.predict_with_logits(rows).numpy().astype(bool)
         return made
