@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks import bars, instructions, league, readers
 from benchmarks.environments import ROOT
+from benchmarks.profiles import far_cells
 from benchmarks.store import Run
 from benchmarks.summary import (
     Cells,
@@ -35,6 +36,7 @@ def page(run: Run) -> str:
         "## Promises\n\n" + markdown_table(bar_cells(run)) + reasons(run),
         "## Ratios\n\n" + READING + "\n\n" + markdown_table(ratio_cells(run.measurements)),
         "## Who is wrong\n\n" + WRONG + "\n\n" + table_or(wrong_cells(run.measurements), "Nobody."),
+        "## Above the limit\n\n" + FAR + "\n\n" + table_or(far_cells(run), "No task."),
         "## Growth\n\n" + GROWTH + "\n\n" + markdown_table(growth_cells(run.measurements)),
         "## Traps\n\n" + TRAPS + "\n\n" + league_part(run),
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
@@ -53,6 +55,10 @@ READING = (
     "Calipers; *another number* is a library that is timed beside us although it states something else."
 )
 WRONG = "Answers that are not the exact one, at the sizes of the table above."
+FAR = (
+    "Tasks that take more than twice the bare limit, or longer than a peer whose answer is not wrong, at "
+    "their largest size, with what a profile of them says."
+)
 GROWTH = (
     "Fitted slope of log cost against log size over three sizes; 1 is linear. Short calls have fixed costs."
 )

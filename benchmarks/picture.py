@@ -10,6 +10,7 @@ from benchmarks.environments import ROOT
 from benchmarks.store import Run
 from benchmarks.summary import number, ratio
 
+NOT_TIMED = {"install size"}
 PLACE = ROOT / "docs" / "images" / "benchmark-history.png"
 
 
@@ -75,7 +76,7 @@ def draw_history(runs: list[Run], path: Path) -> None:
 
 def ratios_by_task(runs: list[Run], reading: Callable[[Run, str], float]) -> dict[str, list[float]]:
     """One value per run for every task that has any, the largest newest value last (drawn on top)."""
-    names = dict.fromkeys(m["task"] for run in runs for m in run.measurements)
+    names = dict.fromkeys(m["task"] for run in runs for m in run.measurements if m["task"] not in NOT_TIMED)
     table = {task: [reading(run, task) for run in runs] for task in names}
     known = {task: v for task, v in table.items() if any(map(math.isfinite, v))}
     return dict(sorted(known.items(), key=lambda item: last(item[1])))

@@ -79,7 +79,8 @@ def the_same_blocks(exact: Answers, found: Answers) -> bool:
 
 
 def one_sort(inputs: Inputs) -> Answers:
-    return {"sorted": np.sort(inputs["p"])}
+    """The outcomes in the order of the scores."""
+    return {"sorted": inputs["y"][np.argsort(inputs["p"])]}
 
 
 def isotonic_round_trip(inputs: Inputs) -> Answers:

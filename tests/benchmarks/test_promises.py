@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from benchmarks.environments import pinned
 
-from benchmarks import bars, instructions, page, readers, store
+from benchmarks import bars, instructions, page, profiles, readers, store
 from benchmarks import run as runner
 from tests.benchmarks.test_tables import row
 
@@ -109,6 +109,7 @@ def test_the_page_has_every_section_and_every_bar(full_run):
         "Promises",
         "Ratios",
         "Who is wrong",
+        "Above the limit",
         "Growth",
         "Traps",
         "Our own cost",
@@ -129,6 +130,20 @@ def test_an_unmet_promise_is_followed_by_its_reason(full_run, monkeypatch):
     promise = "100 000 x 20 x 10, six questions, under 30 s"
     monkeypatch.setitem(page.REASONS, promise, "boosting takes 90 %")
     assert f"- {promise}: boosting takes 90 %" in page.page(full_run)
+
+
+def test_profiles_belong_to_tasks():
+    assert set(profiles.PROFILES) <= {task.name for task in TASKS}
+
+
+def test_a_task_far_from_the_limit_or_behind_a_peer_is_listed_with_its_profile(full_run):
+    assert profiles.far_tasks(full_run) == {}
+    full_run.of("coverage", "ours", 10**6)["cpu"] = 10.0
+    full_run.of("audit", "ours", 10**6)["cpu"] = 10.0  # nobody to compare with
+    cells = profiles.far_cells(full_run)
+    assert [row[0] for row in cells[1:]] == ["coverage"]
+    assert cells[1][2:4] == ["2500x", "mapie 0.10x"]
+    assert cells[1][4] == profiles.PROFILES["coverage"]
 
 
 def test_reasons_belong_to_bars():
