@@ -93,9 +93,10 @@ def bytes_per_row(tasks: list[str], most: float, size: int) -> Read:
 
     def read(run: Run) -> Reading:
         found = [m for m in (run.of(task, "ours", size) for task in tasks) if m is not None]
-        if len(found) < len(tasks):
+        peaks = [number(m["peak_mb"]) * 2**20 / m["size"] for m in found]
+        if len(found) < len(tasks) or any(map(math.isnan, peaks)):
             return NOT_MEASURED
-        worst = max(number(m["peak_mb"]) * 2**20 / m["size"] for m in found)
+        worst = max(peaks)
         return Reading(f"{worst:.0f} bytes per row at most ({len(found)} tasks)", worst <= most)
 
     return read
