@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calipers.engines.running import FAN_IN
 from calipers.engines.sources import PIECE_ROWS
 from calipers.engines.state import State
 from calipers.exceptions import InputError
@@ -26,9 +28,11 @@ class RunPlan:
     piece_rows : int
         Rows per piece.
     bytes_read, bytes_moved : float
-        From storage in all passes; of states, from workers to the one that merges.
+        From storage in all passes; of states, from the worker that has one to the one that merges it.
+    bytes_to_driver : float
+        The part of them that reaches the process which started the run.
     seconds : float
-        Of reading and absorbing on all workers, plus merging on one.
+        Of reading, absorbing and merging on all workers.
     """
 
     n_rows: int
@@ -37,6 +41,7 @@ class RunPlan:
     piece_rows: int
     bytes_read: float
     bytes_moved: float
+    bytes_to_driver: float
     seconds: float
 
 
@@ -78,9 +83,11 @@ def plan_run(
 
     Notes
     -----
-    Reading: passes * n_rows * row_bytes. Moving: one state per piece and pass. Time: reading and absorbing
-    shared by the workers, merging by one. Memory does not depend on the rows: a worker holds a part of a
-    piece and its states, the merger two states.
+    Reading: passes * n_rows * row_bytes. Moving: every state once to the worker that merges it with its
+    neighbours, 16 at a time, level by level, and the last one to the driver: about 16 / 15 states per piece
+    and pass. Time: reading and absorbing shared by the workers; a level of the tree takes as many turns as
+    it has groups per worker. Memory does not depend on the rows: a worker holds a part of a piece and its
+    states, a merger 16 states and their sum.
 
     Examples
     --------
@@ -95,15 +102,39 @@ def plan_run(
     step = piece_rows or light_piece(row_bytes, state_bytes)
     pieces = math.ceil(rows / step)
     reading = passes * rows * seconds_per_row / check_count(workers, name="workers")
+    levels = tree_levels(pieces)
+    turns = sum(math.ceil(math.ceil(n / FAN_IN) / workers) * (min(n, FAN_IN) - 1) for n in levels)
     return RunPlan(
         n_rows=rows,
         passes=passes,
         pieces=pieces,
         piece_rows=step,
         bytes_read=passes * rows * row_bytes,
-        bytes_moved=passes * pieces * state_bytes,
-        seconds=reading + passes * pieces * merge_seconds,
+        bytes_moved=passes * (sum(levels) - lone_states(levels) + 1) * state_bytes,
+        bytes_to_driver=passes * state_bytes,
+        seconds=reading + passes * turns * merge_seconds,
     )
+
+
+def tree_levels(pieces: int) -> list[int]:
+    """States on every level of the tree of mergers, leaves first; the root is not counted.
+
+    Examples
+    --------
+    >>> from calipers.engines.planning import tree_levels
+    >>> tree_levels(60_000)
+    [60000, 3750, 235, 15]
+    """
+    levels = []
+    while pieces > 1:
+        levels.append(pieces)
+        pieces = math.ceil(pieces / FAN_IN)
+    return levels
+
+
+def lone_states(levels: Sequence[int]) -> int:
+    """Levels whose last group has one member: it is passed on, not moved."""
+    return sum(n % FAN_IN == 1 for n in levels)
 
 
 def light_piece(row_bytes: float, state_bytes: float) -> int:

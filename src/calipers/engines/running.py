@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from calipers.engines.catalogue import state_of
 from calipers.engines.sources import Piece, Source
@@ -15,6 +15,11 @@ from calipers.results import Estimate, EstimateTable
 
 States = dict[str, State]
 Progress = Callable[[int, int], None]
+Node = TypeVar("Node")
+
+# Neighbouring states that are merged into one: few enough to lie side by side on a worker, enough that a
+# million pieces are five levels.
+FAN_IN = 16
 
 
 class Engine(Protocol):
@@ -33,16 +38,69 @@ def absorb_piece(piece: Piece, states: States) -> States:
     return own
 
 
-def merge_in_order(parts: Iterable[States], n: int, progress: Progress) -> States:
-    """Merge the states of the pieces one by one as they come, in the order of the pieces."""
-    arriving = iter(parts)
-    total = next(arriving)
-    progress(1, n)
-    for done, part in enumerate(arriving, start=2):
+def merged(parts: Sequence[States]) -> States:
+    """The first of neighbouring states with the others merged into it, from left to right."""
+    total, *others = parts
+    for part in others:
         for name, state in total.items():
             state.merge(part[name])
-        progress(done, n)
     return total
+
+
+def merge_in_order(parts: Iterable[States], n: int, progress: Progress) -> States:
+    """Merge the states of the pieces as they come, in the shape of the tree; holds one state per level."""
+    totals: list[list[States]] = []
+    for done, part in enumerate(parts, start=1):
+        node, ended, level = part, done, 0
+        while True:
+            if level == len(totals):
+                totals.append([])
+            totals[level] = [merged([*totals[level], node])]
+            if ended % FAN_IN:
+                break
+            (node,), totals[level] = totals[level], []
+            ended, level = ended // FAN_IN, level + 1
+        progress(done, n)
+    return root_of(totals, merged)
+
+
+class MergeTree(Generic[Node]):
+    """Groups of `FAN_IN` neighbours are merged as soon as they are complete, level by level.
+
+    Its shape depends on the number of leaves only. Every engine merges in this shape, each group from left to
+    right, so they agree to the last bit, whoever merges and in whatever order groups get ready.
+
+    Parameters
+    ----------
+    merge : callable
+        Neighbouring nodes, in order, to the node above them.
+    """
+
+    def __init__(self, merge: Callable[[list[Node]], Node]) -> None:
+        self.merge = merge
+        self.levels: list[list[Node]] = []
+
+    def add(self, node: Node, level: int = 0) -> None:
+        """The next node of a level, the leaves' by default."""
+        if level == len(self.levels):
+            self.levels.append([])
+        self.levels[level].append(node)
+        if len(self.levels[level]) == FAN_IN:
+            group, self.levels[level] = self.levels[level], []
+            self.add(self.merge(group), level + 1)
+
+    def root(self) -> Node:
+        """The node above all leaves."""
+        return root_of(self.levels, self.merge)
+
+
+def root_of(levels: Sequence[list[Node]], merge: Callable[[list[Node]], Node]) -> Node:
+    """The last, incomplete groups of all levels merged from the leaves up; a node alone is passed on."""
+    carried: list[Node] = []
+    for level in levels:
+        group = [*level, *carried]
+        carried = [merge(group)] if len(group) > 1 else group
+    return carried[0]
 
 
 def in_window(submit: Callable[[Piece], Any], pieces: Sequence[Piece], width: int) -> Iterator[States]:

@@ -1,18 +1,23 @@
-"""The same work on Spark: pieces are the elements of an RDD, states are reduced, tasks are retried."""
+"""The same work on Spark: pieces are the elements of an RDD, states are merged in it, one is collected."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+from uuid import uuid4
 
+from calipers import exceptions
 from calipers.arrays import import_optional
-from calipers.engines.running import Progress, States, absorb_piece, merge_in_order
+from calipers.engines.running import FAN_IN, Progress, States, absorb_piece, merged
 from calipers.engines.sources import Piece
 
-# Pieces per core and batch.
-_PER_CORE = 2
+Numbered = tuple[int, States]
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+_REFUSAL = re.compile(r"calipers\.exceptions\.(\w+): (.+)")
 
 
 class SparkEngine:
@@ -21,32 +26,87 @@ class SparkEngine:
     Parameters
     ----------
     session : pyspark.sql.SparkSession, optional
-        An existing session.
+        An existing session; a classic one, because Spark Connect has no RDDs.
 
     Notes
     -----
-    Calipers must be importable on the executors. A lost executor's tasks are repeated by Spark; states are
-    merged in the order of the pieces.
+    Calipers must be importable on the executors. Neighbouring states are merged there, in a tree whose shape
+    depends on the number of pieces only; one state per pass reaches the driver. Spark repeats the tasks of a
+    lost executor, so the answer does not change.
     """
 
     def __init__(self, session: Any = None) -> None:
         self.session = session if session is not None else _active_session()
 
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
-        """Absorb the pieces on the executors, merge here in order."""
-        context = self.session.sparkContext
-        shared = context.broadcast(states)
-        rows = context.parallelize(list(pieces), len(pieces)).map(
-            lambda piece: absorb_piece(piece, shared.value)
-        )
-        width = max(4, _PER_CORE * int(context.defaultParallelism))
-        return merge_in_order(_in_batches(context, rows, len(pieces), width), len(pieces), progress)
+        """Absorb the pieces and merge their states on the executors."""
+        context, n = self.session.sparkContext, len(pieces)
+        shared, done = context.broadcast(states), context.accumulator(0)
+
+        def absorb(numbered: tuple[int, Piece]) -> Numbered:
+            number, piece = numbered
+            found = absorb_piece(piece, shared.value)
+            done.add(1)
+            return number, found
+
+        rows = context.parallelize(list(enumerate(pieces)), n).map(absorb)
+        left = n
+        while left > 1:
+            left = -(-left // FAN_IN)
+            rows = rows.map(_under_group).partitionBy(left, int).mapPartitions(_merge_group)
+        found: States
+        try:
+            ((_, found),) = _collect(context, rows, lambda: progress(min(n, done.value), n))
+        finally:
+            shared.destroy()
+        return found
 
 
-def _in_batches(context: Any, rows: Any, n: int, width: int) -> Iterator[States]:
-    """The states in the order of the pieces, so many pieces at a time: the driver never holds all of them."""
-    for start in range(0, n, width):
-        yield from context.runJob(rows, list, partitions=range(start, min(start + width, n)))
+def _under_group(numbered: Numbered) -> tuple[int, Numbered]:
+    """A state under the number of its group of neighbours."""
+    return numbered[0] // FAN_IN, numbered
+
+
+def _merge_group(partition: Iterable[tuple[int, Numbered]]) -> Iterator[Numbered]:
+    """The merged states of one group: they arrive in any order and are merged in that of their numbers."""
+    members = sorted(partition, key=lambda member: member[1][0])
+    yield members[0][0], merged([states for _, (_, states) in members])
+
+
+def _collect(context: Any, rows: Any, look: Callable[[], None]) -> Any:
+    """The elements of an RDD, collected by a thread; this one shows progress and can be interrupted."""
+    pyspark = import_optional("pyspark", purpose="Spark engines", install="calipers[spark]")
+    group, outcome = f"calipers-{uuid4().hex}", list[Any]()
+
+    def collect() -> None:
+        context.setJobGroup(group, "calipers: absorb and merge", interruptOnCancel=True)
+        try:
+            outcome.append(rows.collect())
+        except Exception as error:  # noqa: BLE001 - raised again where the caller waits
+            outcome.append(error)
+
+    thread = pyspark.InheritableThread(target=collect, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_SECONDS_BETWEEN_LOOKS)
+            look()
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
+    if isinstance(outcome[0], Exception):
+        raise _plain(outcome[0])
+    return outcome[0]
+
+
+def _plain(error: Exception) -> Exception:
+    """What an executor refused, as it was said there, without the trail of Java."""
+    said = _REFUSAL.search(str(error))
+    kind = getattr(exceptions, said[1], None) if said else None
+    if said is None or kind is None:
+        return error
+    plain: Exception = kind(said[2].strip())
+    return plain
 
 
 def _active_session() -> Any:
