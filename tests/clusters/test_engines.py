@@ -6,18 +6,28 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import joblib
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import calipers
 from calipers.auditing import audit_stream
-from calipers.engines import FileSource, measure
-from calipers.engines.running import LocalEngine
+from calipers.engines import FileSource, State, measure
+from calipers.engines.dask_engine import DaskEngine
+from calipers.engines.running import LocalEngine, run_states
 from calipers.engines.sources import FilePiece
+from calipers.engines.spark_engine import SparkEngine
+from calipers.exceptions import InputError
+from calipers.performance import AlgorithmPerformance
 from tests.randomness import restored_python_generator
 
 METRICS = (
@@ -30,6 +40,8 @@ METRICS = (
     "sscv",
     "coverage_gap",
 )
+# Java is here for seconds: one collector, and no second compiler.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Metrics whose values are made of counts and ranks only.
 COUNTED = {"coverage", "sscv", "t_cv", "coverage_gap"}
 pytestmark = pytest.mark.filterwarnings("ignore")  # clusters warn about ports, cores and shutdown
@@ -82,19 +94,20 @@ def audited(source, engine, progress=None):
     )
 
 
-def assert_same(found, expected):
+def assert_same(found, expected, *, rel):
+    """Every number of every estimate; counts and ranks, and with ``rel=0`` all others, bit for bit."""
     assert list(found) == list(expected)
     for name, estimate in found.items():
         for field in ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error"):
             a, b = getattr(estimate, field), getattr(expected[name], field)
             assert (a is None) == (b is None)
-            if field == "n" or (name in COUNTED and field == "value"):
-                assert a == b, (name, field)  # counts and ranks: bit for bit
-            assert a is None or a == pytest.approx(b, rel=1e-12, abs=1e-14, nan_ok=True), (name, field)
+            exact = rel == 0 or field == "n" or (name in COUNTED and field == "value")
+            near = {"rel": 0, "abs": 0} if exact else {"rel": rel, "abs": 1e-14}
+            assert a is None or a == pytest.approx(b, nan_ok=True, **near), (name, field)
 
 
 def assert_same_audit(found, expected):
-    assert_same(found.estimates, expected.estimates)
+    assert_same(found.estimates, expected.estimates, rel=0)
     assert [(f.code, f.severity, f.sentence) for f in found.findings] == [
         (f.code, f.severity, f.sentence) for f in expected.findings
     ]
@@ -106,7 +119,8 @@ def test_streaming_gives_the_numbers_of_memory(expected):
     streamed = expected[1].estimates
     kept = [name for name in alone.estimates if name in streamed and not name.startswith("t_ss")]
     assert len(kept) >= 20
-    assert_same({name: streamed[name] for name in kept}, {name: alone.estimates[name] for name in kept})
+    there = {name: alone.estimates[name] for name in kept}
+    assert_same({name: streamed[name] for name in kept}, there, rel=1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +154,57 @@ class KillOnce:
         self.killed = victim
 
 
+ARRIVED = []
+
+
+class Counted(State):
+    """Counts rows, and how many states of its kind that have seen some arrive in a process."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __setstate__(self, found):
+        self.n = found["n"]
+        if self.n:  # empty ones are on their way out
+            ARRIVED.append(self)
+
+    def absorb(self, block):
+        self.n += block.n
+
+    def merge(self, other):
+        self.n += other.n
+        return self
+
+    def finish(self):
+        return self.n
+
+
+def assert_one_state_arrives(engine, lake):
+    """Sixty pieces in four groups: three levels, and one state that reaches this process."""
+    pieces, seen = FileSource(lake, piece_rows=20).pieces(), []
+    assert len(pieces) == 60
+    ARRIVED.clear()
+    found = run_states({"it": Counted()}, pieces, engine, lambda *where: seen.append(where))
+    assert found["it"].n == N
+    assert len(ARRIVED) == 1
+    assert seen[-1] == (60, 60)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def assert_refuses(engine, tmp_path):
+    """What a worker refuses is said here in one sentence that names the file."""
+    pl.DataFrame({"y_true": [0, 1], "p_0": [0.5, 1.5], "p_1": [0.5, -0.5]}).write_parquet(
+        tmp_path / "bad.parquet"
+    )
+    with pytest.raises(InputError, match="must lie in \\[0, 1\\]") as refused:
+        measure(FileSource(str(tmp_path / "*.parquet")), ["proper_scores"], engine=engine)
+    assert "\n" not in str(refused.value)
+
+
 def assert_survives(engine, victims, lake, expected):
     """The metrics as they are; the audit with a worker killed in its middle."""
     found = measure(FileSource(lake, piece_rows=150), METRICS, engine=engine, options=OPTIONS)
-    assert_same(found, expected[0])
+    assert_same(found, expected[0], rel=0)
     kill = KillOnce(victims)
     slow = SlowSource(lake, piece_rows=150, features=True)
     assert_same_audit(audited(slow, engine, kill), expected[1])
@@ -151,10 +212,17 @@ def assert_survives(engine, victims, lake, expected):
     assert kill.killed is not None
 
 
-def test_dask_audits_the_same_after_losing_a_worker(lake, expected):
-    distributed = pytest.importorskip("distributed")
-    from calipers.engines.dask_engine import DaskEngine
+def forecast(n_jobs):
+    """Thirty fits with seeds of their own."""
+    X, y = load_diabetes(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SGDRegressor(max_iter=3, tol=None))
+    return AlgorithmPerformance(model, loss="squared", n_points=30, n_jobs=n_jobs, random_state=11).fit(X, y)
 
+
+@contextmanager
+def dask_client():
+    """A cluster of two workers; it draws from Python's own generator as long as it lives."""
+    distributed = pytest.importorskip("distributed", reason="the Dask engine was not tested: no distributed")
     with (
         restored_python_generator(),
         distributed.LocalCluster(
@@ -162,6 +230,17 @@ def test_dask_audits_the_same_after_losing_a_worker(lake, expected):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        yield client
+
+
+def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(lake, tmp_path):
+    with dask_client() as client:
+        assert_one_state_arrives(DaskEngine(client), lake)
+        assert_refuses(DaskEngine(client), tmp_path)
+
+
+def test_dask_audits_the_same_after_losing_a_worker(lake, expected):
+    with dask_client() as client:
         victims = lambda: list(client.run(os.getpid).values())  # noqa: E731
         assert_survives(DaskEngine(client), victims, lake, expected)
 
@@ -197,28 +276,42 @@ def executors() -> list[int]:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def spark():
     if shutil.which("java") is None:
         pytest.skip(
             "the Spark engine was not tested: there is no Java (apt-get install default-jre-headless)"
         )
-    sql = pytest.importorskip("pyspark.sql")
+    sql = pytest.importorskip("pyspark.sql", reason="the Spark engine was not tested: no pyspark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     root = Path(__file__).resolve().parents[2]
-    session = (
-        sql.SparkSession.builder.master("local-cluster[2,1,1024]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.executor.memory", "1g")
-        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join([str(root), str(root / "src")]))
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    with restored_python_generator():
+        session = (
+            sql.SparkSession.builder.master("local-cluster[2,1,1024]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.executor.memory", "1g")
+            .config("spark.driver.extraJavaOptions", QUICK_JAVA)
+            .config("spark.executor.extraJavaOptions", QUICK_JAVA)
+            .config("spark.executorEnv.PYTHONPATH", os.pathsep.join([str(root), str(root / "src")]))
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+        yield session
+        session.stop()
+
+
+def test_spark_gives_back_one_state_per_pass_or_the_refusal_of_an_executor(lake, spark, tmp_path):
+    assert_one_state_arrives(SparkEngine(spark), lake)
+    assert_refuses(SparkEngine(spark), tmp_path)
 
 
 def test_spark_audits_the_same_after_losing_an_executor(lake, expected, spark):
-    from calipers.engines.spark_engine import SparkEngine
-
     assert_survives(SparkEngine(spark), executors, lake, expected)
+
+
+def test_fits_on_spark_give_the_same_bits(spark):
+    joblibspark = pytest.importorskip("joblibspark", reason="fits on Spark were not tested: no joblibspark")
+    joblibspark.register_spark()
+    with restored_python_generator(), joblib.parallel_config(backend="spark", n_jobs=-1):
+        there = forecast(None)
+    assert (there.losses_ == forecast(1).losses_).all()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from calipers import exceptions
 from calipers.arrays import import_optional
 from calipers.engines.running import FAN_IN, Progress, States, absorb_piece, merged
 from calipers.engines.sources import Piece
+from calipers.exceptions import CalipersError
 
 Numbered = tuple[int, States]
 
 _SECONDS_BETWEEN_LOOKS = 0.1
-_REFUSAL = re.compile(r"calipers\.exceptions\.(\w+): (.+)")
 
 
 class SparkEngine:
@@ -41,13 +39,22 @@ class SparkEngine:
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb the pieces and merge their states on the executors."""
         context, n = self.session.sparkContext, len(pieces)
-        shared, done = context.broadcast(states), context.accumulator(0)
+        shared, done, refused = context.broadcast(states), context.accumulator(0), _refusals(context)
 
         def absorb(numbered: tuple[int, Piece]) -> Numbered:
             number, piece = numbered
-            found = absorb_piece(piece, shared.value)
-            done.add(1)
-            return number, found
+            try:
+                return number, absorb_piece(piece, shared.value)
+            except CalipersError as refusal:
+                refused.add([refusal])  # a raised one would be tried again, and come back as pages of Java
+                return number, {}
+            finally:
+                done.add(1)
+
+        def look() -> None:
+            if refused.value:
+                raise refused.value[0]
+            progress(min(n, done.value), n)
 
         rows = context.parallelize(list(enumerate(pieces)), n).map(absorb)
         left = n
@@ -56,7 +63,7 @@ class SparkEngine:
             rows = rows.map(_under_group).partitionBy(left, int).mapPartitions(_merge_group)
         found: States
         try:
-            ((_, found),) = _collect(context, rows, lambda: progress(min(n, done.value), n))
+            ((_, found),) = _collect(context, rows, look)
         finally:
             shared.destroy()
         return found
@@ -95,18 +102,23 @@ def _collect(context: Any, rows: Any, look: Callable[[], None]) -> Any:
         context.cancelJobGroup(group)
         raise
     if isinstance(outcome[0], Exception):
-        raise _plain(outcome[0])
+        raise outcome[0]
     return outcome[0]
 
 
-def _plain(error: Exception) -> Exception:
-    """What an executor refused, as it was said there, without the trail of Java."""
-    said = _REFUSAL.search(str(error))
-    kind = getattr(exceptions, said[1], None) if said else None
-    if said is None or kind is None:
-        return error
-    plain: Exception = kind(said[2].strip())
-    return plain
+def _refusals(context: Any) -> Any:
+    """Where executors put what they refuse to read; seen here as soon as their task has ended."""
+    pyspark = import_optional("pyspark", purpose="Spark engines", install="calipers[spark]")
+    base: Any = pyspark.AccumulatorParam
+
+    class Joined(base):
+        def zero(self, value: list[CalipersError]) -> list[CalipersError]:
+            return []
+
+        def addInPlace(self, value1: list[CalipersError], value2: list[CalipersError]) -> list[CalipersError]:
+            return value1 + value2
+
+    return context.accumulator([], Joined())
 
 
 def _active_session() -> Any:
