@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy, is_frame
 from calipers.engines.coded import Coded
+from calipers.engines.fusing import are_in_unit, are_probabilities, columns_of, kernels
 from calipers.engines.rowkeys import Place, draws, keys_of_ids, keys_of_place
 from calipers.exceptions import InputError
 from calipers.inputs import (
@@ -22,6 +23,7 @@ from calipers.inputs import (
     check_weights,
     encode_labels,
 )
+from calipers.inputs.files.beside import SideBySide
 from calipers.inputs.rows import missing_mask
 from calipers.metrics.contributions import sets_at
 from calipers.metrics.marginal import covered_by_intervals, is_covered
@@ -51,6 +53,8 @@ class Block:
         How probabilities become p-values when none are given.
     trusted : bool
         Whether an earlier pass has checked these rows.
+    fused : bool
+        Whether compiled kernels are used where there are some.
 
     Examples
     --------
@@ -60,7 +64,18 @@ class Block:
     ([False, True], [1, 2])
     """
 
-    __slots__ = ("_cache", "alphas", "classes", "conformal", "given", "level", "n", "place", "trusted")
+    __slots__ = (
+        "_cache",
+        "alphas",
+        "classes",
+        "conformal",
+        "fused",
+        "given",
+        "level",
+        "n",
+        "place",
+        "trusted",
+    )
 
     def __init__(
         self,
@@ -71,14 +86,15 @@ class Block:
         place: Place | None = None,
         conformal: ConformalScores | None = None,
         trusted: bool = False,
+        fused: bool = False,
     ) -> None:
-        self.trusted = trusted
+        self.trusted, self.fused = trusted, fused
         self.given = {name: value for name, value in given.items() if value is not None}
         self.classes, self.place, self.conformal = classes, place, conformal
         self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
         self.level = 0
         self.n = check_same_length(**self.given)
-        self._cache: dict[Any, np.ndarray | None] = {}
+        self._cache: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"Block({self.n} rows of {', '.join(self.given)})"
@@ -108,7 +124,24 @@ class Block:
         if key not in self._cache:
             make = _DERIVED.get(name)
             self._cache[key] = _given(self, name) if make is None or name in self.given else make(self)
+        found: np.ndarray | None = self._cache[key]
+        return found
+
+    def remember(self, name: str, column: np.ndarray) -> None:
+        """Keep a column that was found on the way to another."""
+        self._cache[name] = column
+
+    def once(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What ``make`` gives; made once for all states that ask for it at this level."""
+        key = (*what, self.level)
+        if key not in self._cache:
+            self._cache[key] = make()
         return self._cache[key]
+
+    @property
+    def kernels(self) -> Any:
+        """The compiled kernels, when this run is large and has them; else None."""
+        return kernels() if self.fused else None
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -149,9 +182,12 @@ def take(value: Any, rows: np.ndarray) -> Any:
     return np.asarray(value)[rows]
 
 
-def at_label(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def at_label(matrix: np.ndarray, codes: np.ndarray, compiled: Any = None) -> np.ndarray:
     """The entry of each row at its label's column; one flat gather where each column lies in one piece."""
     columns, n = matrix.T, len(codes)
+    if compiled is not None:
+        compiled.gather(columns_of(matrix), codes, 0, own := np.empty(n, dtype=matrix.dtype))
+        return own
     if n == 0 or columns.strides[1] != matrix.itemsize or columns.strides[0] % matrix.itemsize:
         return np.asarray(np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0])
     found, stride = np.empty(n, dtype=matrix.dtype), columns.strides[0] // matrix.itemsize
@@ -175,6 +211,8 @@ def _given(block: Block, name: str) -> Any:
     value = block.given[name]
     if isinstance(value, Coded):
         return value
+    if isinstance(value, SideBySide):
+        value = np.asarray(value)
     if name == "X" and is_frame(value):
         return value
     check = _CHECKS.get(name)
@@ -185,8 +223,8 @@ def _given(block: Block, name: str) -> Any:
 
 _CHECKS: dict[str, Callable[[Any, Block], Any]] = {
     "covered": lambda v, _: check_covered(v),
-    "probabilities": lambda v, _: _probabilities(v),
-    "p_values": lambda v, _: v if np.ndim(v) == 1 else check_p_values(v),
+    "probabilities": lambda v, block: v if are_probabilities(v, block.kernels) else _probabilities(v),
+    "p_values": lambda v, block: v if np.ndim(v) == 1 or are_in_unit(v, block.kernels) else check_p_values(v),
     "sets": lambda v, _: check_sets(v),
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
@@ -259,7 +297,7 @@ def _p_values(block: Block) -> np.ndarray | None:
 def _covered(block: Block) -> np.ndarray | None:
     sets = block.derived_sets()
     if sets is not None and (codes := block.get("codes")) is not None:
-        return at_label(sets, codes)
+        return at_label(sets, codes, block.kernels)
     if "prediction" in block.given:
         return np.asarray(is_covered(block.given["y_true"], block.given["prediction"], classes=block.classes))
     intervals, y = block.get("interval_at_level"), block.get("outcomes")
@@ -284,7 +322,7 @@ def _ranks(block: Block) -> np.ndarray | None:
     probabilities, codes = block.get("probabilities"), block.get("codes")
     if probabilities is None or codes is None:
         return None
-    at_least = at_label(probabilities, codes) <= probabilities.T
+    at_least = at_label(probabilities, codes, block.kernels) <= probabilities.T
     small = np.uint8 if probabilities.shape[1] < 256 else np.int64
     return np.asarray(np.add.reduce(at_least.view(np.uint8), axis=0, dtype=small).astype(np.int64))
 
@@ -310,7 +348,14 @@ def _difficulty(block: Block) -> np.ndarray | None:
 
 def _top_probability(block: Block) -> np.ndarray | None:
     probabilities = block.get("probabilities")
-    return None if probabilities is None else np.asarray(probabilities.max(axis=1))
+    if probabilities is None:
+        return None
+    if (compiled := block.kernels) is None:
+        return np.asarray(probabilities.max(axis=1))
+    top, label = np.empty(block.n, dtype=probabilities.dtype), np.empty(block.n, dtype=np.int32)
+    compiled.find_top(columns_of(probabilities), top, label)
+    block.remember("top_label", label)
+    return top
 
 
 def _top_is_right(block: Block) -> np.ndarray | None:
@@ -318,6 +363,8 @@ def _top_is_right(block: Block) -> np.ndarray | None:
     P, codes, top = block.get("probabilities"), block.get("codes"), block.get("top_probability")
     if P is None or codes is None or top is None:
         return None
+    if (label := block.get("top_label")) is not None:
+        return np.asarray(label == codes)
     right = at_label(P, codes) == top
     tied = np.add.reduce((top == P.T).view(np.uint8), axis=0) > 1
     if tied.any():

@@ -59,8 +59,19 @@ def _is_top(P: np.ndarray, column: Column) -> bool:
 
 def scores(block: Block, column: Column) -> np.ndarray:
     """Stated probability of the column; of the second of two, else of the most probable label."""
+    return unit_scores(stated(block, column))
+
+
+def stated(block: Block, column: Column) -> np.ndarray:
+    """The same as it was given."""
     P = block["probabilities"]
-    f = block["top_probability"] if _is_top(P, column) else P[:, column if isinstance(column, int) else 1]
+    if _is_top(P, column):
+        return block["top_probability"]
+    return np.asarray(P[:, column if isinstance(column, int) else 1])
+
+
+def unit_scores(f: np.ndarray) -> np.ndarray:
+    """Scores in double precision, at most 1, without a negative zero."""
     return np.minimum(f.astype(np.float64) + 0.0, 1.0)
 
 
@@ -80,14 +91,32 @@ def binary_rows(block: Block, column: Column = None) -> Rows:
 
 
 class BucketSums:
-    """Sums over the rows of every bucket, and its smallest and largest score."""
+    """Sums over the rows of every bucket, and its smallest and largest score.
+
+    What belongs to a bucket lies together, eight numbers of one line of the processor's memory.
+    """
 
     # rises, falls, weight, weighted score, weighted outcome, squared weighted residual
     N_SUMS = 6
 
     def __init__(self, n: int) -> None:
-        self.sums = np.zeros((self.N_SUMS, n))
-        self.low, self.high = np.full(n, np.inf), np.full(n, -np.inf)
+        self.table = np.zeros((n, self.N_SUMS + 2))
+        self.low[:], self.high[:] = np.inf, -np.inf
+
+    @property
+    def sums(self) -> np.ndarray:
+        """The six sums, (6, n)."""
+        return np.asarray(self.table[:, : self.N_SUMS].T)
+
+    @property
+    def low(self) -> np.ndarray:
+        """Smallest score of every bucket; infinite where there is none."""
+        return np.asarray(self.table[:, self.N_SUMS])
+
+    @property
+    def high(self) -> np.ndarray:
+        """Largest score of every bucket; minus infinity where there is none."""
+        return np.asarray(self.table[:, self.N_SUMS + 1])
 
     def add(self, bucket: np.ndarray, rows: Rows) -> None:
         """Add rows that fall into the given buckets."""
@@ -98,7 +127,7 @@ class BucketSums:
             step = w * (y - f)
             columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), w, w * f, w * y, step * step)
             for k, column in enumerate(columns):
-                self.sums[k] += np.bincount(bucket, weights=column, minlength=self.low.size)
+                self.table[:, k] += np.bincount(bucket, weights=column, minlength=self.low.size)
         np.minimum.at(self.low, bucket, f)
         np.maximum.at(self.high, bucket, f)
 
@@ -108,16 +137,20 @@ class BucketSums:
         count = np.bincount(cell, minlength=2 * n).reshape(n, 2).T
         score = np.bincount(cell, weights=f, minlength=2 * n).reshape(n, 2).T
         square = np.bincount(cell, weights=f * f, minlength=2 * n).reshape(n, 2).T
-        self.sums[0] += count[1] - score[1]
-        self.sums[1] += score[0]
-        self.sums[2] += count[0] + count[1]
-        self.sums[3] += score[0] + score[1]
-        self.sums[4] += count[1]
-        self.sums[5] += square[0] + (count[1] - 2 * score[1] + square[1])
+        found = (
+            count[1] - score[1],
+            score[0],
+            count[0] + count[1],
+            score[0] + score[1],
+            count[1],
+            square[0] + (count[1] - 2 * score[1] + square[1]),
+        )
+        for k, column in enumerate(found):
+            self.table[:, k] += column
 
     def merge(self, other: BucketSums) -> None:
         """Add the sums of other rows."""
-        self.sums += other.sums
+        self.table[:, : self.N_SUMS] += other.table[:, : self.N_SUMS]
         np.minimum(self.low, other.low, out=self.low)
         np.maximum(self.high, other.high, out=self.high)
 
@@ -140,6 +173,11 @@ class BucketSums:
         return np.asarray((over | under) & (self.high > self.low))
 
 
+def _equal_bucket(f: np.ndarray, n_buckets: int) -> np.ndarray:
+    """The bucket of every score among equal ones, a power of two of them, so that nothing is rounded."""
+    return np.minimum((f * n_buckets).astype(np.int64), n_buckets - 1)
+
+
 class Grid:
     """Buckets with any edges, found by way of equal ones: only scores in a cut bucket are searched for.
 
@@ -159,13 +197,18 @@ class Grid:
         self.first = np.searchsorted(edges, ends[:-1], side="right")
         self.is_cut = np.searchsorted(edges, ends[1:], side="left") > self.first
 
+    def touched(self, marked: np.ndarray) -> np.ndarray:
+        """Which equal buckets hold one of the marked buckets."""
+        before = np.concatenate([[0], np.cumsum(marked)])
+        return np.asarray(before[np.append(self.first[1:], marked.size)] > before[self.first])
+
     def bucket_of(self, f: np.ndarray) -> np.ndarray:
         """The bucket of every score; an edge belongs to the bucket above it."""
-        equal = np.minimum((f * self.n_buckets).astype(np.int64), self.n_buckets - 1)
+        equal = _equal_bucket(f, self.n_buckets)
         bucket = self.first[equal]
         cut = np.flatnonzero(self.is_cut[equal])
         bucket[cut] = np.searchsorted(self.edges, f[cut], side="right")
-        return bucket
+        return np.asarray(bucket)
 
 
 class CalibrationState(State):
@@ -230,14 +273,19 @@ class CalibrationState(State):
 
     def bucket_of(self, f: np.ndarray) -> np.ndarray:
         """The bucket of every score; an edge belongs to the bucket above it."""
-        if self.grid is None:
-            return np.minimum((f * self.n_buckets).astype(np.int64), self.n_buckets - 1)
-        return self.grid.bucket_of(f)
+        return _equal_bucket(f, self.n_buckets) if self.grid is None else self.grid.bucket_of(f)
 
     def absorb(self, block: Block) -> None:
         """Add the block to its buckets; keep the rows as long as there are few."""
         if self.base is not None:
             self._absorb_open(block, *self.base)
+            return
+        compiled = block.kernels
+        if compiled is not None and block.weights is None and self.n_rows + block.n > _SMALL:
+            stated_now, happened = stated(block, self.column), outcomes(block, self.column)
+            compiled.add_to_buckets(stated_now, happened, self.buckets.table, self.totals)
+            self.n_rows += block.n
+            self._keep(None)
             return
         rows = binary_rows(block, self.column)
         self.buckets.add(self.bucket_of(rows[0]), rows)
@@ -247,17 +295,30 @@ class CalibrationState(State):
 
     def _absorb_open(self, block: Block, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
-        f, w = scores(block, self.column), block.weights
-        rows = np.flatnonzero(is_open[before.bucket_of(f)])
-        own = outcomes(block, self.column, rows)
-        self.buckets.add(self.bucket_of(f[rows]), (f[rows], own, None if w is None else w[rows]))
+        found = before.open_rows(block, is_open)
+        self.buckets.add(self.bucket_of(found[0]), found)
+
+    def open_rows(self, block: Block, is_open: np.ndarray) -> Rows:
+        """The rows of the block that lie in open buckets: first by equal buckets, then by their own."""
+        near = is_open if self.grid is None else self.grid.touched(is_open)
+        given, w = stated(block, self.column), block.weights
+        if (compiled := block.kernels) is None:
+            rows = np.flatnonzero(near[_equal_bucket(unit_scores(given), self.n_buckets)])
+        else:
+            room = np.empty(block.n + 1, dtype=np.int64)
+            rows = room[: compiled.rows_near(given, near, room)]
+        f = unit_scores(given[rows])
+        if self.grid is not None:
+            kept = is_open[self.bucket_of(f)]
+            rows, f = rows[kept], f[kept]
+        return f, outcomes(block, self.column, rows), None if w is None else w[rows]
 
     def _take_over(self, before: CalibrationState, is_open: np.ndarray) -> None:
         """The closed buckets of the pass before, each inside one bucket of this one."""
         filled = np.flatnonzero(~is_open & (before.buckets.sums[2] > 0))
         at = self.bucket_of(before.buckets.low[filled])
-        for k in range(BucketSums.N_SUMS):
-            np.add.at(self.buckets.sums[k], at, before.buckets.sums[k][filled])
+        for mine, theirs in zip(self.buckets.sums, before.buckets.sums, strict=True):
+            np.add.at(mine, at, theirs[filled])
         np.minimum.at(self.buckets.low, at, before.buckets.low[filled])
         np.maximum.at(self.buckets.high, at, before.buckets.high[filled])
         self.totals, self.n_rows, self.base = before.totals, before.n_rows, None
@@ -337,11 +398,7 @@ class OpenRowsState(State):
 
     def absorb(self, block: Block) -> None:
         """Keep the block's rows in open buckets."""
-        f = scores(block, self.counted.column)
-        kept = np.flatnonzero(self.is_open[self.counted.bucket_of(f)])
-        w = block.weights
-        happened = outcomes(block, self.counted.column, kept)
-        self.parts.append((f[kept], happened, None if w is None else w[kept]))
+        self.parts.append(self.counted.open_rows(block, self.is_open))
 
     def merge(self, other: Self) -> Self:
         """Keep the other's rows too."""

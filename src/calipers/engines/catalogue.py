@@ -14,6 +14,7 @@ from calipers.engines.classwise import ClasswiseState
 from calipers.engines.counts import CountState
 from calipers.engines.criteria import CriteriaState
 from calipers.engines.ease import EaseRangeState
+from calipers.engines.fusing import columns_of
 from calipers.engines.gathered import GatherState
 from calipers.engines.moments import MomentState
 from calipers.engines.state import Result, State
@@ -135,6 +136,15 @@ def score_columns(block: Block) -> dict[str, np.ndarray]:
     return {"log_loss": log_loss, "brier_score": brier}
 
 
+def fused_scores(block: Block) -> dict[str, Moments] | None:
+    """Their moments by compiled kernels; None when some log loss is infinite."""
+    moments = np.zeros((2, 3))
+    columns, codes = columns_of(block["probabilities"]), block["codes"]
+    if not block.kernels.add_scores(columns, codes, moments):
+        return None
+    return {name: Moments(*m) for name, m in zip(("log_loss", "brier_score"), moments.tolist(), strict=True)}
+
+
 def finish_means(moments: dict[str, Moments], *, confidence: float, title: str) -> EstimateTable:
     """One mean estimate per name."""
     found = {name: mean_estimate(m, name=name, confidence=confidence) for name, m in moments.items()}
@@ -144,7 +154,7 @@ def finish_means(moments: dict[str, Moments], *, confidence: float, title: str) 
 def _proper_scores(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
     _refuse_options("proper_scores", options)
     finisher = partial(finish_means, confidence=confidence, title="Proper scores")
-    return MomentState(score_columns, finisher, ("codes", "probabilities"))
+    return MomentState(score_columns, finisher, ("codes", "probabilities"), fused_scores)
 
 
 # --- criteria by label, between predictors, of intervals, of anomalies --------------------------

@@ -48,11 +48,14 @@ class CountState(State):
 
     def absorb(self, block: Block) -> None:
         """Count the distinct rows of the block."""
-        self.count([block[name] for name in self.columns], block.weights)
+        self.add(*block.once(("distinct", *self.columns), lambda: self.distinct(block)))
 
-    def count(self, columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None) -> None:
-        """Count distinct rows of columns."""
-        rows, counts = distinct_rows(columns, weights)
+    def distinct(self, block: Block) -> tuple[list[tuple[Any, ...]], list[float]]:
+        """The distinct rows of the block and how often each occurs."""
+        return distinct_rows([block[name] for name in self.columns], block.weights, block.kernels)
+
+    def add(self, rows: list[tuple[Any, ...]], counts: list[float]) -> None:
+        """Add to the counts of distinct rows."""
         for row, count in zip(rows, counts, strict=True):
             self.counts[row] = self.counts.get(row, 0.0) + count
         if len(self.counts) > MAX_DISTINCT:
@@ -76,7 +79,7 @@ class CountState(State):
 
 
 def distinct_rows(
-    columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None
+    columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None, compiled: Any = None
 ) -> tuple[list[tuple[Any, ...]], list[float]]:
     """Distinct combinations and their (weighted) counts, by one count over combined codes."""
     column = columns[0]
@@ -85,29 +88,43 @@ def distinct_rows(
         both = ((False, column.size - hits), (True, hits))
         return [(value,) for value, n in both if n], [float(n) for _, n in both if n]
     parts = [_factorize(column) for column in columns]
-    labels, codes = [values for values, _ in parts], parts[0][1]
-    for values, inverse in parts[1:]:
-        codes = codes * len(values) + inverse
-    cells = int(np.prod([len(values) for values in labels]))
-    if cells <= 4 * len(codes) + 1024:
-        counts = np.bincount(codes, weights=weights, minlength=cells)
-        found = np.flatnonzero(counts)
-        counts = counts[found]
-    else:
-        found, inverse = np.unique(codes, return_inverse=True)
-        counts = np.bincount(inverse, weights=weights)
+    labels = [values for values, _ in parts]
+    found, counts = _count_cells([codes for _, codes in parts], [len(v) for v in labels], weights, compiled)
     places = np.unravel_index(found, [len(values) for values in labels])
     named = [values[place].tolist() for values, place in zip(labels, places, strict=True)]
     return list(zip(*named, strict=True)), counts.tolist()
 
 
+def _count_cells(
+    codes: list[np.ndarray], widths: list[int], weights: np.ndarray | None, compiled: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The cells of the table over all combinations that occur, and what they hold."""
+    cells, n = int(np.prod(widths)), len(codes[0])
+    is_small = cells <= 4 * n + 1024
+    if compiled is not None and is_small and len(codes) == 2 and weights is None:
+        counts: np.ndarray = np.zeros(cells)
+        compiled.count_pairs(codes[0], codes[1], widths[1], counts)
+    else:
+        cell = codes[0].astype(np.int64, copy=False)
+        for width, own in zip(widths[1:], codes[1:], strict=True):
+            cell = cell * width + own
+        if not is_small:
+            found, inverse = np.unique(cell, return_inverse=True)
+            return found, np.bincount(inverse, weights=weights)
+        counts = np.bincount(cell, weights=weights, minlength=cells)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
 def _factorize(column: np.ndarray | Coded) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values and the index of each row's value; small integers and booleans need no sort."""
     if isinstance(column, Coded):
-        return column.labels, column.codes.astype(np.int64)
+        return column.labels, column.codes
     if column.dtype.kind == "b":
-        return np.array([False, True]), column.astype(np.int64)
-    if column.dtype.kind in "iu" and column.size and column.min() >= 0 and column.max() < 1 << 16:
-        return np.arange(int(column.max()) + 1), column.astype(np.int64)
+        return np.array([False, True]), column.view(np.uint8)
+    if column.dtype.kind in "iu" and column.size and column.min() >= 0:
+        highest = int(column.max())
+        if highest < 1 << 16:
+            return np.arange(highest + 1), column
     values, inverse = np.unique(column, return_inverse=True)
     return values, inverse.reshape(-1)

@@ -7,13 +7,16 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.engines.block import Block, at_label
+from calipers.engines.fusing import columns_of
 from calipers.engines.state import Result, State
 from calipers.inference import Moments
-from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.metrics.contributions import criterion_rows, level_floors, sets_at
 from calipers.metrics.criteria import criteria_from_moments
 
 # Rows that stay in the processor's nearest memory while their columns pass by.
 _CHUNK = 1 << 13
+# Criteria that are not whole numbers, as the compiled kernel orders them.
+_CONTINUOUS = ("S", "U", "F", "OU", "OF", "credibility")
 _ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
 
 
@@ -43,6 +46,9 @@ class CriteriaState(State):
     def absorb(self, block: Block) -> None:
         """Add the block's rows."""
         p, codes = block["p_values"], block["codes"]
+        if (compiled := block.kernels) is not None and block.weights is None:
+            self._absorb_fused(p, codes, compiled)
+            return
         sets = np.asarray(sets_at(p, self.alpha))
         if block.weights is not None:
             rows = criterion_rows(p, codes, sets)
@@ -52,7 +58,18 @@ class CriteriaState(State):
         small = np.uint8 if p.shape[1] < 256 else np.int64
         size = np.add.reduce(sets.view(np.uint8), axis=1, dtype=small).astype(np.int64)
         cell = 2 * size + at_label(sets, codes)
-        counts = np.bincount(cell, minlength=2 * p.shape[1] + 2)
+        self._count(np.bincount(cell, minlength=2 * p.shape[1] + 2))
+
+    def _absorb_fused(self, p: np.ndarray, codes: np.ndarray, compiled: Any) -> None:
+        """The same in one pass over the rows."""
+        counts, moments = np.zeros(2 * p.shape[1] + 2, dtype=np.int64), np.zeros((len(_CONTINUOUS), 3))
+        levels = np.broadcast_to(level_floors(p, self.alpha), p.shape[1:]).copy()
+        compiled.add_criteria(columns_of(p), codes, levels, counts, moments)
+        found = zip(_CONTINUOUS, moments.tolist(), strict=True)
+        self._add({name: Moments(n, mean, max(squares, 0.0)) for name, (n, mean, squares) in found})
+        self._count(counts)
+
+    def _count(self, counts: np.ndarray) -> None:
         self.counts = counts if self.counts is None else self.counts + counts
 
     def _add(self, found: dict[str, Moments]) -> None:
@@ -63,7 +80,7 @@ class CriteriaState(State):
         """Pool moments and counts."""
         self._add(other.moments)
         if other.counts is not None:
-            self.counts = other.counts if self.counts is None else self.counts + other.counts
+            self._count(other.counts)
         return self
 
     def finish(self) -> Result:

@@ -17,7 +17,7 @@ import numpy as np
 from calipers.difficulty import uniform_mass_limits
 from calipers.engines.block import Block
 from calipers.engines.coded import Coded
-from calipers.engines.counts import CountState
+from calipers.engines.counts import CountState, distinct_rows
 from calipers.engines.state import Result, State
 
 _N_BUCKETS = 1 << 16
@@ -164,7 +164,7 @@ class EaseCountState(CountState):
         """Count distinct rows of the block with its shortened ease."""
         ease = block[self.origin.ease].astype(np.float64)
         columns = [self._shorten(ease) if name == self.origin.ease else block[name] for name in self.columns]
-        self.count(columns, block.weights)
+        self.add(*distinct_rows(columns, block.weights, block.kernels))
 
     def _shorten(self, ease: np.ndarray) -> Coded:
         """Codes of gaps, and of the distinct values inside edge buckets."""

@@ -124,8 +124,9 @@ class RivalState(State):
     def absorb(self, block: Block) -> None:
         """Compare the sizes of the block's rows."""
         outside = rows_outside(block, self.keys, self.cut, self.seed)
-        scores = 1.0 - block["probabilities"].astype(np.float64)
-        rival = np.add.reduce((scores <= self.threshold).view(np.uint8), axis=1, dtype=np.int64)
+        rival = np.zeros(block.n, dtype=np.int64)
+        for column in block["probabilities"].T:
+            rival += 1.0 - column.astype(np.float64) <= self.threshold
         size = block["size"][outside].astype(float)
         self.saved = self.saved.merge(Moments.of(size - rival[outside]))
         self.size = self.size.merge(Moments.of(size))
@@ -143,7 +144,10 @@ class RivalState(State):
 
 def rows_outside(block: Block, keys: np.ndarray, cut: float, seed: int) -> np.ndarray:
     """Numbers of the block's rows that are not in a sample, whose keys are sorted and draws below the cut."""
+    if not len(keys):
+        return np.arange(block.n)
     draw = block.draws(PURPOSE, seed)
     maybe = np.flatnonzero(draw < cut)
-    inside = maybe[np.isin(block.keys()[maybe], keys)]
-    return np.delete(np.arange(block.n), inside)
+    own = block.keys()[maybe]
+    place = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+    return np.delete(np.arange(block.n), maybe[keys[place] == own])

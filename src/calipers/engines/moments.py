@@ -12,6 +12,7 @@ from calipers.engines.state import Result, State
 from calipers.inference import Moments
 
 Rows = Callable[[Block], dict[str, np.ndarray]]
+Fused = Callable[[Block], dict[str, Moments] | None]
 Finish = Callable[[dict[str, Moments]], Result]
 
 
@@ -26,12 +27,17 @@ class MomentState(State):
         Moments by name to the result.
     columns : tuple of str
         Columns of a block that ``rows`` looks at.
+    fused : callable or None
+        A block of rows that count once to the moments of the same contributions, by compiled kernels; or
+        None, when these cannot tell.
     """
 
-    __slots__ = ("columns", "finisher", "moments", "rows")
+    __slots__ = ("columns", "finisher", "fused", "moments", "rows")
 
-    def __init__(self, rows: Rows, finisher: Finish, columns: tuple[str, ...]) -> None:
-        self.rows, self.finisher, self.columns = rows, finisher, columns
+    def __init__(
+        self, rows: Rows, finisher: Finish, columns: tuple[str, ...], fused: Fused | None = None
+    ) -> None:
+        self.rows, self.finisher, self.columns, self.fused = rows, finisher, columns, fused
         self.moments: dict[str, Moments] = {}
 
     @property
@@ -41,8 +47,12 @@ class MomentState(State):
 
     def absorb(self, block: Block) -> None:
         """Add the block's moments."""
-        for name, contributions in self.rows(block).items():
-            own = Moments.of(contributions, block.weights)
+        found = None
+        if self.fused is not None and block.kernels is not None and block.weights is None:
+            found = self.fused(block)
+        if found is None:
+            found = {name: Moments.of(x, block.weights) for name, x in self.rows(block).items()}
+        for name, own in found.items():
             self.moments[name] = self.moments.get(name, Moments()).merge(own)
 
     def merge(self, other: Self) -> Self:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
 from calipers.engines.catalogue import state_of
+from calipers.engines.memory import keep_freed_memory
 from calipers.engines.sources import Piece, Source
 from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
@@ -31,6 +32,7 @@ class Engine(Protocol):
 
 def absorb_piece(piece: Piece, states: States) -> States:
     """Fresh states that have seen one piece; what every worker does."""
+    keep_freed_memory()
     own = {name: state.fresh() for name, state in states.items()}
     for block in piece.blocks():
         for state in own.values():

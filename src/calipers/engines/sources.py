@@ -15,6 +15,7 @@ import numpy as np
 from calipers.arrays import as_numpy, is_frame, short_repr
 from calipers.engines.block import Block
 from calipers.engines.coded import Coded
+from calipers.engines.fusing import MANY_ROWS
 from calipers.engines.places import Reader, expand, open_file
 from calipers.engines.rowkeys import Place
 from calipers.engines.scoring import ConformalScores
@@ -27,8 +28,11 @@ from calipers.inputs.files.roles import Roles, assign_roles
 if TYPE_CHECKING:
     import polars as pl
 
-# Rows per block: large enough for numpy, small enough to stay near the processor.
-BLOCK_ROWS = 1 << 17
+# Rows per block, at most: enough for numpy to be at work most of the time.
+BLOCK_ROWS = 1 << 18
+# Rows per block, at least, and bytes of a matrix that stay near the processor.
+_FEWEST_ROWS = 1 << 13
+_NEAR_BYTES = 6 << 20
 # Rows per piece where rows are narrow: what two writers make of a row group, or a multiple of it.
 PIECE_ROWS = 1 << 20
 _HEAD = 1000
@@ -78,6 +82,7 @@ class ArrayPiece:
     alpha: Any = 0.1
     conformal: ConformalScores | None = None
     origin: str = ""
+    fused: bool = False
 
     @property
     def rows(self) -> int:
@@ -98,8 +103,9 @@ class ArrayPiece:
 
     def blocks(self) -> Iterator[Block]:
         """One block after the other."""
-        for begin in range(self.start, self.stop, BLOCK_ROWS):
-            rows = slice(begin, min(begin + BLOCK_ROWS, self.stop))
+        step = block_rows(self.given)
+        for begin in range(self.start, self.stop, step):
+            rows = slice(begin, min(begin + step, self.stop))
             part = {name: value[rows] for name, value in self.given.items()}
             yield Block(
                 part,
@@ -107,6 +113,7 @@ class ArrayPiece:
                 alpha=self.alpha,
                 place=Place(self.origin, begin),
                 conformal=self.conformal,
+                fused=self.fused,
             )
 
 
@@ -153,7 +160,14 @@ class ArraySource:
         classes = self.classes if self.classes is not None else _common_classes(arrays)
         return [
             ArrayPiece(
-                arrays, start, min(start + self.piece_rows, n), classes, self.alpha, self.conformal, "array"
+                arrays,
+                start,
+                min(start + self.piece_rows, n),
+                classes,
+                self.alpha,
+                self.conformal,
+                origin="array",
+                fused=n >= MANY_ROWS,
             )
             for start in range(0, n, self.piece_rows)
         ]
@@ -189,6 +203,7 @@ class FilePiece:
     storage: Mapping[str, Any] = field(default_factory=dict)
     conformal: ConformalScores | None = None
     origin: str = ""
+    fused: bool = False
     trusted: bool = False
 
     def only(self, columns: frozenset[str]) -> FilePiece:
@@ -211,14 +226,15 @@ class FilePiece:
 
     def _read(self, start: int, rows: int) -> Iterator[Block]:
         frame = open_file(self.path, self.storage).read(start, rows, list(self.roles.described()))
-        found = extract_predictions(frame, self.roles, source=self.path)
+        found = extract_predictions(frame, self.roles, source=self.path, whole=False)
         given = found.arguments() | {"row_id": found.row_id}
         classes = given.pop("classes", None)
         given.pop("alpha", None)
         for column, name in ((self.roles.y, "y_true"), (self.roles.group, "groups")):
             given[name] = given.get(name) if (coded := _coded(frame, column)) is None else coded
-        for begin in range(0, frame.height, BLOCK_ROWS):
-            part = slice(begin, begin + BLOCK_ROWS)
+        block = block_rows(given)
+        for begin in range(0, frame.height, block):
+            part = slice(begin, begin + block)
             yield Block(
                 {name: value[part] for name, value in given.items() if value is not None},
                 classes=self.classes if self.classes is not None else classes,
@@ -226,6 +242,7 @@ class FilePiece:
                 place=Place(self.origin, start + begin),
                 conformal=self.conformal,
                 trusted=self.trusted,
+                fused=self.fused,
             )
 
 
@@ -312,7 +329,8 @@ class FileSource:
             pieces += [FilePiece(path, start, min(step, n - start), *shared) for start in range(0, n, step)]
         if not pieces:
             raise InputError(f"there are no rows in {', '.join(files[:3])}.")
-        return pieces
+        is_large = sum(piece.rows for piece in pieces) >= MANY_ROWS
+        return [replace(piece, fused=True) for piece in pieces] if is_large else pieces
 
     def stated_levels(self) -> list[float] | None:
         """Levels that the names of the columns state (``lower@0.05``), if they do."""
@@ -384,7 +402,25 @@ def narrowed(roles: Roles, columns: frozenset[str], *, conformal: bool) -> Roles
 def _rows_per_piece(roles: Roles) -> int:
     """A power of two, so that row groups, which are powers of two too, are seldom read twice."""
     fitting = PIECE_VALUES // max(1, len(roles.described()))
-    return int(min(PIECE_ROWS, max(BLOCK_ROWS, 1 << (max(1, fitting).bit_length() - 1))))
+    return int(min(PIECE_ROWS, max(_FEWEST_ROWS, 1 << (max(1, fitting).bit_length() - 1))))
+
+
+def block_rows(given: Mapping[str, Any]) -> int:
+    """Rows of a block, a power of two, such that its widest matrix stays near the processor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines.sources import block_rows
+    >>> block_rows({"sets": np.zeros((1, 10), dtype=bool)}), block_rows({"p_values": np.zeros((1, 10))})
+    (262144, 65536)
+    """
+    wide = [value for value in given.values() if getattr(value, "ndim", 1) > 1]
+    bytes_a_row = max(
+        (np.prod(v.shape[1:]) * v.dtype.itemsize for v in wide if hasattr(v, "dtype")), default=1
+    )
+    fitting = 1 << (max(1, int(_NEAR_BYTES // max(1, bytes_a_row))).bit_length() - 1)
+    return min(BLOCK_ROWS, max(_FEWEST_ROWS, fitting))
 
 
 def short_names(files: Sequence[str]) -> list[str]:

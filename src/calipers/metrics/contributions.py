@@ -16,6 +16,11 @@ _P_VALUE_NOISE = 1e-12
 
 def sets_at(p: Array, alpha: Any) -> Array:
     """``p > alpha`` for one level, or one per label; alpha in the precision of p, above its noise."""
+    return p > level_floors(p, alpha)[None, :]
+
+
+def level_floors(p: Array, alpha: Any) -> Array:
+    """What a p-value must exceed to be in the set: (1,) or one per label, in the precision of p."""
     levels, single = check_alphas(alpha)
     if not single and len(levels) != int(p.shape[1]):
         raise InputError(
@@ -24,7 +29,7 @@ def sets_at(p: Array, alpha: Any) -> Array:
         )
     exact = np.array([float(exact_level(a)) for a in levels]) + _P_VALUE_NOISE
     xp = namespace(p)
-    return p > xp.astype(on_device_of(exact, p), p.dtype)[None, :]
+    return xp.astype(on_device_of(exact, p), p.dtype)
 
 
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:

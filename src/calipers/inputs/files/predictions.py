@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from calipers.arrays import RandomState
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.files.beside import SideBySide, side_by_side
 from calipers.inputs.files.formats import read_table
 from calipers.inputs.files.roles import ColumnChoice, Roles, assign_roles
 
@@ -140,8 +140,12 @@ def predictions_of_frame(
     )
 
 
-def extract_predictions(frame: pl.DataFrame, roles: Roles, *, source: str = "the table") -> Predictions:
+def extract_predictions(
+    frame: pl.DataFrame, roles: Roles, *, source: str = "the table", whole: bool = True
+) -> Predictions:
     """The same, when the role of every column is known already.
+
+    Without ``whole`` a matrix may come as its columns (`SideBySide`), for callers that read slices of it.
 
     Examples
     --------
@@ -158,9 +162,9 @@ def extract_predictions(frame: pl.DataFrame, roles: Roles, *, source: str = "the
     kept = _features(frame, roles.features)
     return Predictions(
         y_true=y,
-        probabilities=_per_class(frame, roles, "probabilities", labels, source),
-        p_values=_per_class(frame, roles, "p_values", labels, source),
-        sets=_per_class(frame, roles, "sets", labels, source),
+        probabilities=_per_class(frame, roles, "probabilities", labels, source, whole=whole),
+        p_values=_per_class(frame, roles, "p_values", labels, source, whole=whole),
+        sets=_per_class(frame, roles, "sets", labels, source, whole=whole),
         intervals=_intervals(frame, roles, source),
         X=kept,
         groups=_optional(frame, roles.group),
@@ -196,6 +200,10 @@ def _numbers(frame: pl.DataFrame, name: str | None, source: str) -> np.ndarray |
 
 
 def _numeric(frame: pl.DataFrame, names: Sequence[str], source: str, *, kind: str = "numbers") -> np.ndarray:
+    return side_by_side(_number_columns(frame, names, source, kind))
+
+
+def _number_columns(frame: pl.DataFrame, names: Sequence[str], source: str, kind: str) -> list[pl.Series]:
     for name in names:
         found = frame.schema[name]
         if not (found.is_numeric() or str(found) == "Boolean" or str(found) == "Null"):
@@ -203,30 +211,7 @@ def _numeric(frame: pl.DataFrame, names: Sequence[str], source: str, *, kind: st
             raise InputTypeError(
                 f"column {name!r} of {source} must hold {kind}, got {found} (first value {first!r})."
             )
-    return _side_by_side([frame[name] for name in names])
-
-
-def _side_by_side(columns: Sequence[pl.Series]) -> np.ndarray:
-    """Columns as a matrix whose columns lie one after the other in memory; float32 and booleans stay so."""
-    kinds = {str(column.dtype) for column in columns}
-    bits = kinds == {"Boolean"} and not any(column.null_count() for column in columns)
-    kind: type = np.bool_ if bits else np.float32 if kinds == {"Float32"} else np.float64
-    matrix: np.ndarray = np.empty((len(columns), len(columns[0])), dtype=kind)
-    for j, column in enumerate(columns):
-        values = column.cast(float) if kind is np.float64 else column
-        matrix[j] = _bits(column) if bits else values.to_numpy()
-    return matrix.T
-
-
-def _bits(column: pl.Series) -> np.ndarray:
-    """Booleans without nulls as bytes; arrow's bits are unpacked many at a time."""
-    if find_spec("pyarrow") is None:
-        return column.to_numpy()
-    array: Any = column.rechunk().to_arrow()
-    first, length = array.offset // 8, len(array)
-    packed = np.frombuffer(array.buffers()[1], dtype=np.uint8)[first:]
-    skipped = array.offset % 8
-    return np.unpackbits(packed, count=skipped + length, bitorder="little")[skipped:].view(bool)
+    return [frame[name] for name in names]
 
 
 def _class_labels(roles: Roles, y: np.ndarray, source: str) -> list[str] | None:
@@ -270,25 +255,32 @@ def _converter(y: np.ndarray) -> Callable[[str], Any]:
 
 
 def _per_class(
-    frame: pl.DataFrame, roles: Roles, role: str, labels: list[str] | None, source: str
-) -> np.ndarray | None:
+    frame: pl.DataFrame, roles: Roles, role: str, labels: list[str] | None, source: str, *, whole: bool
+) -> Any:
     columns = roles.per_class.get(role)
     if columns is None or labels is None:
         return None
     levels = _sorted_levels(level for _, level in columns)
     kind = "true and false, or 1 and 0" if role == "sets" else "numbers"
     try:
-        layers = [
-            _numeric(frame, [columns[label, level] for label in labels], source, kind=kind)
+        found = [
+            _number_columns(frame, [columns[label, level] for label in labels], source, kind)
             for level in levels
         ]
     except KeyError as error:
         label, level = error.args[0]
         raise InputError(f"{source} has no column of {role} for class {label!r} at level {level}.") from None
+    if not whole and len(levels) == 1 and len(labels) > 1 and (role != "sets" or _are_bits(found[0])):
+        return SideBySide(found[0])
+    layers = [side_by_side(layer) for layer in found]
     array = layers[0] if len(layers) == 1 else np.stack(layers, axis=-1)
     if role == "sets":
         return _as_sets(array, source)
     return array[:, 0] if role == "probabilities" and array.shape[1] == 1 else array
+
+
+def _are_bits(columns: Sequence[pl.Series]) -> bool:
+    return all(str(column.dtype) == "Boolean" and not column.null_count() for column in columns)
 
 
 def _as_sets(array: np.ndarray, source: str) -> np.ndarray:

@@ -1,0 +1,54 @@
+"""Which runs use compiled kernels: large ones, on machines that have numba.
+
+Loading them takes half a second, compiling them the first time some ten; only many rows make up for it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from calipers.inputs.predictions import ROW_SUM_TOLERANCE
+
+# Rows of a run from which the kernels are worth loading.
+MANY_ROWS = 20_000_000
+
+
+@lru_cache(maxsize=1)
+def kernels() -> Any:
+    """The compiled kernels, or None where numba is not installed: numpy does the same work, slower."""
+    if find_spec("numba") is None:
+        return None
+    try:
+        from calipers.engines import compiled
+    except RuntimeError:  # no folder to keep what was compiled: every process would compile it anew
+        return None
+    return compiled
+
+
+def columns_of(matrix: np.ndarray) -> np.ndarray:
+    """The columns of a matrix, each in one piece; copied only when they are not."""
+    return np.ascontiguousarray(matrix.T)
+
+
+def are_in_unit(table: Any, compiled: Any) -> bool:
+    """Whether compiled kernels find every entry in [0, 1]; False means: look closer."""
+    return _is_fit(table, compiled) and bool(compiled.lies_in_unit(columns_of(table)))
+
+
+def are_probabilities(table: Any, compiled: Any) -> bool:
+    """Whether compiled kernels find rows that `check_probabilities` takes; False means: look closer."""
+    if not _is_fit(table, compiled) or table.shape[1] < 2:
+        return False
+    unfit, off, smallest, largest = compiled.look_over(columns_of(table), ROW_SUM_TOLERANCE)
+    slack = 4 * float(np.finfo(table.dtype).eps)
+    return bool(unfit == 0 and smallest >= 0 and (off <= slack or largest <= 1 + slack))
+
+
+def _is_fit(table: Any, compiled: Any) -> bool:
+    if compiled is None or not isinstance(table, np.ndarray):
+        return False
+    return table.ndim == 2 and table.size > 0 and table.dtype in (np.float32, np.float64)

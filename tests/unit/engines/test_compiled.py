@@ -1,0 +1,245 @@
+"""Compiled kernels against their twins in numpy: counts bit for bit, sums to rounding, the same refusals."""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.engines import ArraySource, FileSource, measure
+from calipers.engines.block import at_label
+from calipers.engines.calibration import BucketSums, Grid, _equal_bucket, _totals
+from calipers.engines.criteria import CriteriaState
+from calipers.engines.fusing import are_in_unit, are_probabilities, columns_of
+from calipers.exceptions import InputError
+from calipers.inference import Moments
+from calipers.inputs.files import ColumnChoice
+from calipers.metrics.contributions import criterion_rows, sets_at
+
+compiled = pytest.importorskip("calipers.engines.compiled", reason="numba is not installed")
+KINDS = (np.float32, np.float64)
+# Below, at and beyond the rows of one strip; odd and even numbers of columns.
+SHAPES = ((1, 2), (7, 3), (2047, 4), (2048, 5), (2049, 10), (6001, 3), (300, 1))
+
+
+def table(n, k, kind, *, seed=0, tied=False):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(k, 0.7), n)
+    if tied:
+        P = np.round(P * 4) / 4
+    return np.asfortranarray(P.astype(kind)), rng.integers(0, k, n)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+def test_criteria_are_those_of_the_rows(n, k, kind, tied):
+    p, codes = table(n, k, kind, tied=tied)
+    state = CriteriaState(0.25, 0.95)
+    state._absorb_fused(p, codes, compiled)
+    rows = criterion_rows(p, codes, sets_at(p, 0.25))
+    for name, found in state.moments.items():
+        exact = Moments.of(np.asarray(rows[name]))
+        assert found.n == exact.n
+        assert found.mean == pytest.approx(exact.mean, rel=1e-13, abs=1e-15), name
+        assert found.squares == pytest.approx(exact.squares, rel=1e-9, abs=1e-13), name
+    size = np.asarray(rows["N"]).astype(int)
+    inside = at_label(np.asarray(sets_at(p, 0.25)), codes)
+    assert (state.counts == np.bincount(2 * size + inside, minlength=2 * k + 2)).all()
+
+
+def test_a_level_for_every_label_counts_the_label_by_its_own_level():
+    p, codes = table(5000, 4, np.float64)
+    levels = [0.05, 0.1, 0.3, 0.6]
+    state = CriteriaState(levels, 0.95)
+    state._absorb_fused(p, codes, compiled)
+    sets = np.asarray(sets_at(p, levels))
+    cell = 2 * sets.sum(axis=1) + at_label(sets, codes)
+    assert (state.counts == np.bincount(cell, minlength=10)).all()
+
+
+def test_a_criterion_without_spread_has_squares_of_exactly_zero():
+    p = np.asfortranarray(np.tile([0.1, 0.2, 0.7], (5000, 1)))
+    state = CriteriaState(0.1, 0.95)
+    state._absorb_fused(p, np.zeros(5000, dtype=np.int64), compiled)
+    assert {m.squares for m in state.moments.values()} == {0.0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+def test_the_most_probable_label_is_the_first_of_tied_ones(n, k, kind, tied):
+    P, codes = table(n, k, kind, tied=tied)
+    top, label = np.empty(n, dtype=kind), np.empty(n, dtype=np.int32)
+    compiled.find_top(columns_of(P), top, label)
+    assert (label == P.argmax(axis=1)).all()
+    assert (top == P.max(axis=1)).all()
+    own = np.empty(n, dtype=kind)
+    compiled.gather(columns_of(P), codes, 0, own)
+    assert (own == P[np.arange(n), codes]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+def test_proper_scores_are_those_of_the_rows(n, k, kind):
+    P, codes = table(n, k, kind)
+    moments = np.zeros((2, 3))
+    own = P[np.arange(n), codes].astype(float)
+    assert compiled.add_scores(columns_of(P), codes, moments) == bool((own > 0).all())
+    if (own > 0).all():
+        rows = (-np.log(own), (P.astype(float) ** 2).sum(axis=1) - 2 * own + 1)
+        for found, row in zip(moments.tolist(), rows, strict=True):
+            exact = Moments.of(row)
+            assert found == pytest.approx([exact.n, exact.mean, exact.squares], rel=1e-11, abs=1e-11)
+
+
+def test_an_infinite_log_loss_is_left_to_the_rows():
+    P, codes = table(5000, 3, np.float64)
+    P[4321] = [0.0, 0.5, 0.5]
+    codes[4321] = 0
+    assert not compiled.add_scores(columns_of(P), codes, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (2049, 4), (6001, 3)])
+def test_only_tables_that_the_check_takes_pass_unseen(n, k, kind):
+    P, _ = table(n, k, kind)
+    assert are_probabilities(P, compiled)
+    assert are_in_unit(P, compiled)
+    for wrong in (np.nan, np.inf, -1e-3, 1.5):
+        for row in {0, n // 2, n - 1}:
+            broken = P.copy(order="F")
+            broken[row, k - 1] = wrong
+            assert not are_probabilities(broken, compiled), (wrong, row)
+            assert not are_in_unit(broken, compiled), (wrong, row)
+    shifted = P.copy(order="F")
+    shifted[0, 0] += kind(0.01)
+    assert not are_probabilities(shifted, compiled)
+
+
+def test_a_probability_above_one_is_seen_although_the_row_sums_to_one():
+    P = np.asfortranarray(np.array([[1.0005, 0.0, 0.0], [0.2, 0.3, 0.5]]))
+    assert not are_probabilities(P, compiled)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_buckets_and_totals_are_those_of_the_rows(kind):
+    rng = np.random.default_rng(3)
+    f = np.concatenate([rng.random(5000), [0.0, 1.0, 0.0, 1.0, -0.0, 1e-30], np.full(50, 0.25)]).astype(kind)
+    y = rng.random(f.size) < 0.5
+    found, exact, totals = BucketSums(256), BucketSums(256), np.zeros(5)
+    compiled.add_to_buckets(f, y, found.table, totals)
+    rows = np.minimum(f.astype(float) + 0.0, 1.0), y, None
+    exact.add(_equal_bucket(rows[0], 256), rows)
+    np.testing.assert_allclose(found.table, exact.table, rtol=1e-12, atol=1e-12)
+    assert (found.sums[2] == exact.sums[2]).all()
+    assert (found.sums[4] == exact.sums[4]).all()
+    assert (found.low == exact.low).all()
+    assert (found.high == exact.high).all()
+    np.testing.assert_allclose(totals, _totals(rows), rtol=1e-12)
+
+
+def test_rows_near_open_buckets_are_found_in_order():
+    rng = np.random.default_rng(4)
+    f, near = np.append(rng.random(3000), 1.0), rng.random(64) < 0.3
+    room = np.empty(f.size + 1, dtype=np.int64)
+    found = room[: compiled.rows_near(f, near, room)]
+    assert (found == np.flatnonzero(near[_equal_bucket(f, 64)])).all()
+
+
+def test_an_equal_bucket_is_touched_when_it_holds_a_marked_one():
+    edges = np.unique(np.concatenate([np.arange(1, 8) / 8, [0.3, 0.31, 0.9]]))
+    grid = Grid(edges, 8)
+    for marked in range(edges.size + 1):
+        is_open = np.arange(edges.size + 1) == marked
+        middle = np.concatenate([[0.0], edges, [1.0]])[marked : marked + 2].mean()
+        assert np.flatnonzero(grid.touched(is_open)).tolist() == [int(middle * 8)]
+
+
+def test_pairs_are_counted():
+    rng = np.random.default_rng(5)
+    a, b = rng.random(4000) < 0.3, rng.integers(0, 7, 4000)
+    counts = np.zeros(14)
+    compiled.count_pairs(a.view(np.uint8), b, 7, counts)
+    assert (counts == np.bincount(7 * a + b, minlength=14)).all()
+
+
+METRICS = (
+    "coverage",
+    "sscv",
+    "escv",
+    "coverage_gap",
+    "efficiency",
+    "proper_scores",
+    "calibration_error",
+    "t_cv",
+)
+FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
+
+
+def lake(n=9000, kind=np.float32):
+    rng = np.random.default_rng(6)
+    P = rng.dirichlet(np.ones(5), n).astype(kind)
+    sets = P > 0.15
+    p_values = rng.random((n, 5)).astype(kind)
+    y = np.array([rng.choice(5, p=p / p.sum()) for p in P.astype(float)])
+    columns = {"y_true": y, "ease": rng.random(n).astype(kind), "group": rng.integers(0, 4, n)}
+    columns |= {
+        f"{stem}_{k}": M[:, k] for stem, M in (("p", P), ("set", sets), ("pv", p_values)) for k in range(5)
+    }
+    return columns
+
+
+def in_memory(columns):
+    wide = {name: np.stack([columns[f"{stem}_{k}"] for k in range(5)], axis=1)
+            for name, stem in (("probabilities", "p"), ("sets", "set"), ("p_values", "pv"))}  # fmt: skip
+    narrow = {"y_true": columns["y_true"], "ease": columns["ease"], "groups": columns["group"]}
+    return ArraySource(wide | narrow, piece_rows=2500)
+
+
+@pytest.mark.parametrize("where", ["files", "arrays"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_answers_the_same_with_and_without_compiled_kernels(where, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("calipers.engines.calibration._SMALL", 100)
+    columns = lake(kind=kind)
+    pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet", row_group_size=1700)
+    choice = ColumnChoice(p_values=("pv_*",), probabilities=("p_*",))
+    source = FileSource(str(tmp_path / "rows.parquet"), choice, piece_rows=4000)
+    options = {name: {"random_state": 0} for name in ("t_cv", "calibration_error", "coverage_gap")}
+    answers = []
+    for many in (10**9, 1):
+        monkeypatch.setattr("calipers.engines.sources.MANY_ROWS", many)
+        rows = source if where == "files" else in_memory(columns)
+        answers.append(measure(rows, METRICS, alpha=0.1, options=options))
+    plain, fused = answers
+    assert list(plain) == list(fused)
+    for name, estimate in plain.items():
+        for field in FIELDS:
+            a, b = getattr(estimate, field), getattr(fused[name], field)
+            assert (a is None) == (b is None), (name, field)
+            assert a is None or b == pytest.approx(a, rel=1e-11, abs=1e-13, nan_ok=True), (name, field)
+
+
+def test_a_large_run_refuses_bad_rows_in_the_same_words(tmp_path, monkeypatch):
+    columns = lake(3000)
+    columns["pv_2"] = columns["pv_2"].copy()
+    columns["pv_2"][1234] = 1.25
+    pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet")
+    choice = ColumnChoice(p_values=("pv_*",), probabilities=("p_*",))
+    said = []
+    for many in (10**9, 1):
+        monkeypatch.setattr("calipers.engines.sources.MANY_ROWS", many)
+        with pytest.raises(InputError, match="1.25") as caught:
+            measure(FileSource(str(tmp_path / "rows.parquet"), choice), ["efficiency"])
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_small_runs_do_not_load_numba():
+    words = (
+        "import sys, numpy as np; from calipers.engines import ArraySource, measure; "
+        "measure(ArraySource({'y_true': np.zeros(9), 'intervals': np.zeros((9, 2))})); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
