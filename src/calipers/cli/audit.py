@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, takes_settings
+from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, StorageOption, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -41,6 +41,7 @@ def command(
     github: GithubOption = False,
     plan: PlanOption = False,
     engine: EngineOption = None,
+    storage: StorageOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -49,11 +50,12 @@ def command(
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
-    from calipers.cli.lake import is_lake, run_lake
-    from calipers.cli.options import exit_code
+    from calipers.cli.lake import is_lake, run_lake, source_of
+    from calipers.cli.options import exit_code, storage_of
 
     if engine is not None or is_lake(files, settings):
-        found = run_lake(files, settings, engine=engine or "local", plan=plan, quiet=quiet)
+        source = source_of(files, settings, storage_of(storage))
+        found = run_lake(source, settings, engine=engine or "local", plan=plan, quiet=quiet)
     elif plan:
         return show_plan(Path(files[0]), settings)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,28 +24,26 @@ def is_lake(files: Sequence[str], settings: Settings) -> bool:
     return settings.max_rows is None and not fits_memory(Path(first))
 
 
-def source_of(files: Sequence[str], settings: Settings) -> FileSource:
+def source_of(files: Sequence[str], settings: Settings, storage: Mapping[str, str]) -> FileSource:
     """The rows, with all their columns and levels."""
     from dataclasses import replace
 
     from calipers.engines import FileSource
 
-    source = FileSource(list(files), choice=settings.columns(), features=True)
+    source = FileSource(list(files), choice=settings.columns(), features=True, storage=storage)
     stated = settings.alphas() or source.stated_levels() or [0.1]
     return replace(source, alpha=stated)
 
 
-def run_lake(
-    files: Sequence[str], settings: Settings, *, engine: str, plan: bool, quiet: bool
-) -> Audit | None:
+def run_lake(source: FileSource, settings: Settings, *, engine: str, plan: bool, quiet: bool) -> Audit | None:
     """The audit of all rows, with a progress bar; or its plan, printed."""
     from calipers.auditing import audit_stream
     from calipers.cli.progress import check_progress
 
-    source = source_of(files, settings)
     if plan:
         show_lake_plan(source)
         return None
+    files = [source.paths] if isinstance(source.paths, str) else source.paths
     name = Path(files[0].rstrip("/")).stem.strip("*") or "lake"
     with check_progress(quiet=quiet, title="Reading") as progress:
         return audit_stream(

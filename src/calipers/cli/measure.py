@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from calipers.cli.options import AlphaOption, JsonOption, QuietOption, SeedOption
+from calipers.cli.options import AlphaOption, JsonOption, QuietOption, SeedOption, StorageOption, storage_of
 
 DEFAULT_METRICS = "coverage"
 
@@ -19,6 +19,7 @@ def command(
     engine: Annotated[str, typer.Option("--engine", help="local, dask or spark.")] = "local",
     alpha: AlphaOption = None,
     seed: SeedOption = None,
+    storage: StorageOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -39,7 +40,7 @@ def command(
     seeded = {"calibration_error": {"random_state": seed}} if seed is not None else {}
     with check_progress(quiet=quiet, title="Reading") as bar:
         moved = None if bar is None else lambda done, total: bar(f"piece {done}", done, total)
-        source = FileSource(files, alpha=level)
+        source = FileSource(files, alpha=level, storage=storage_of(storage))
         table = measure(source, names, alpha=level, engine=engine, options=seeded, progress=moved)
     print(to_json(table, indent=2) if as_json else table)
     return 0

@@ -66,6 +66,14 @@ FailOnOption = Annotated[
     typer.Option("--fail-on", help="Exit with 1 at: issue, warning, note, never, or codes. (default: issue)"),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage",
+        help="Option of remote storage, such as endpoint_url=http://127.0.0.1:9000; may be repeated. "
+        "Keys belong into the environment (AWS_ACCESS_KEY_ID, ...), where nobody else sees them.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Folder for report.html, audit.json and summary.md.")
@@ -195,6 +203,17 @@ def settings_from(config: Path | None) -> Settings:
             known = ", ".join(Settings.model_fields)
             raise InputError(f"[audit] of {place} has no setting {key!r}; it takes {known}.") from None
         raise InputError(f"[audit] {key} of {place}: {first['msg']}.") from None
+
+
+def storage_of(words: Sequence[str] | None) -> dict[str, str]:
+    """Options of remote storage from words such as ``endpoint_url=http://127.0.0.1:9000``."""
+    found = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise InputError(f"--storage must be name=value, got {word!r}.")
+        found[name.strip()] = value
+    return found
 
 
 def read_file(file: Path, settings: Settings) -> tuple[Predictions, dict[str, Any]]:

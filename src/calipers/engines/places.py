@@ -6,13 +6,14 @@ Local files and the clouds polars knows are read by polars. Everything else that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from calipers.arrays import import_optional
-from calipers.exceptions import InputError
+from calipers.engines.storage import for_fsspec, for_polars
+from calipers.exceptions import CalipersError, InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,10 @@ _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
 _PARQUET = (".parquet", ".pq")
 # Addresses that polars opens by itself.
 _NATIVE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "http", "https", "file", "hf")
+
+
+Stamp = tuple[int, int]
+T = TypeVar("T")
 
 
 class Reader(Protocol):
@@ -55,10 +60,14 @@ def expand(pattern: str, storage: Mapping[str, Any] | None = None) -> list[str]:
 def _expand_address(address: str, storage: dict[str, Any]) -> list[str]:
     if not _has_wildcard(address) and address.lower().endswith(_ENDINGS):
         return [address]
-    fsspec = import_optional("fsspec", purpose="patterns and folders of addresses", install="fsspec")
-    system, path = fsspec.url_to_fs(address, **storage)
-    found = system.glob(path) if _has_wildcard(address) else system.find(path)
-    return _of_folder(system.unstrip_protocol(name) for name in found)
+    fsspec = import_optional("fsspec", purpose="patterns and folders of addresses", install="calipers[lake]")
+
+    def listed() -> list[str]:
+        system, path = fsspec.url_to_fs(address, **for_fsspec(address, storage))
+        found = system.glob(path) if _has_wildcard(address) else system.find(path)
+        return [system.unstrip_protocol(name) for name in found]
+
+    return _of_folder(_reached(address, listed))
 
 
 def _of_folder(names: Any) -> list[str]:
@@ -74,18 +83,25 @@ def open_file(path: str, storage: Mapping[str, Any] | None = None) -> Reader:
     """The reader of a file, by its address and ending."""
     if not path.lower().endswith(_ENDINGS):
         raise InputError(f"{path} must end in .parquet, .arrow, .csv or .tsv to be streamed.")
-    return _opened(path, _stamp(path), tuple(sorted((storage or {}).items())))
+    return _opened(path, file_stamp(path), _Options(storage or {}))
+
+
+class _Options(dict[str, Any]):
+    """Options that can be the key of a cache, whatever they hold."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(sorted(self.items())))
 
 
 @lru_cache(maxsize=64)
-def _opened(path: str, stamp: tuple[int, int] | None, storage: tuple[tuple[str, Any], ...]) -> Reader:
+def _opened(path: str, stamp: Stamp | None, storage: _Options) -> Reader:
     """The reader, kept while the file stays as it is: every piece of a file needs its footer."""
     protocol = path.split("://", 1)[0] if "://" in path else ""
     kind = PolarsReader if not protocol or protocol in _NATIVE else AddressReader
-    return kind(path, dict(storage))
+    return kind(path, storage)
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def file_stamp(path: str) -> Stamp | None:
     """When a local file was written and how long it is."""
     try:
         found = Path(path).stat()
@@ -124,7 +140,7 @@ class PolarsReader:
 def _scan(path: str, storage: Mapping[str, Any]) -> pl.LazyFrame:
     import polars as pl
 
-    name, options = path.lower(), dict(storage) or None
+    name, options = path.lower(), for_polars(path, storage) or None
     if name.endswith(_PARQUET):
         return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
     if name.endswith((".csv", ".tsv")):
@@ -145,17 +161,35 @@ def _guarded(path: str, work: Any) -> Any:
         raise InputError(f"{path} cannot be read ({said}).") from None
 
 
+def _reached(address: str, work: Callable[[], T]) -> T:
+    """Whatever a remote store objects to becomes one sentence that names the address.
+
+    Stores have trees of errors of their own, which share no class but Exception.
+    """
+    try:
+        return work()
+    except CalipersError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"there is nothing at {address}.") from None
+    except ImportError as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise MissingDependencyError(f"{address} cannot be opened: {said}.") from None
+    except Exception as error:  # noqa: BLE001
+        said = " ".join(str(error).split())[:160].rstrip(".") or type(error).__name__
+        raise InputError(f"{address} cannot be read ({said}). Check the address and the options.") from None
+
+
 class AddressReader:
     """A parquet file that only fsspec can open; row groups are fetched as they are needed."""
 
     def __init__(self, path: str, storage: Mapping[str, Any]) -> None:
         if not path.lower().endswith(_PARQUET):
             raise InputError(f"{path} must be parquet to be streamed from its address.")
-        import_optional("pyarrow", purpose="reading such addresses", install="pyarrow")
-        import_optional("fsspec", purpose="reading such addresses", install="fsspec")
+        import_optional("pyarrow", purpose="such addresses", install="calipers[lake]")
         self.path, self.storage = path, dict(storage)
         self.folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
-        with self._open() as file:
+        with _reached(path, self._open) as file:
             self.groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             self._columns = (*file.schema_arrow.names, *self.folders)
 
@@ -167,8 +201,8 @@ class AddressReader:
     def _open(self) -> Any:
         import pyarrow.parquet as parquet
 
-        fsspec = import_optional("fsspec", purpose="reading such addresses", install="fsspec")
-        handle = _guarded(self.path, lambda: fsspec.open(self.path, "rb", **self.storage).open())
+        fsspec = import_optional("fsspec", purpose="such addresses", install="calipers[lake]")
+        handle = fsspec.open(self.path, "rb", **for_fsspec(self.path, self.storage)).open()
         return parquet.ParquetFile(handle)
 
     @property
@@ -188,8 +222,12 @@ class AddressReader:
                 touched.append(number)
             first += size
         own = [name for name in columns if name not in self.folders]
-        with self._open() as file:
-            table = file.read_row_groups(touched, columns=own).slice(skipped, rows)
+
+        def fetched() -> Any:
+            with self._open() as file:
+                return file.read_row_groups(touched, columns=own).slice(skipped, rows)
+
+        table = _reached(self.path, fetched)
         frame = pl.DataFrame(table)
         constants = [pl.lit(self.folders[name]).alias(name) for name in columns if name in self.folders]
         return frame.with_columns(constants).select(columns)

@@ -200,7 +200,7 @@ class FilePiece:
     roles: Roles
     classes: Any = None
     alpha: Any = 0.1
-    storage: Mapping[str, Any] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     conformal: ConformalScores | None = None
     origin: str = ""
     fused: bool = False
@@ -278,7 +278,8 @@ class FileSource:
     features : bool
         Whether columns without another role are read too.
     storage : mapping
-        Options for remote storage, passed to the reader.
+        Options of remote storage, in the words of polars or of s3fs: key, secret, endpoint_url, ... Without
+        them the environment speaks (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
     piece_rows : int, optional
         Rows per piece: the unit of work that is sent out and, after a loss, repeated. By default about a
         million, fewer where rows are wide.
@@ -303,7 +304,7 @@ class FileSource:
     classes: Any = None
     alpha: Any = 0.1
     features: bool = False
-    storage: Mapping[str, Any] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     piece_rows: int | None = None
     conformal: ConformalScores | None = None
 

@@ -1,0 +1,176 @@
+"""A partitioned lake on a real S3 server gives the numbers of the same files on disk."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.auditing import audit_stream
+from calipers.cli import main
+from calipers.engines import FileSource, measure
+from calipers.exceptions import CalipersError, InputError
+from calipers.inputs.files import ColumnChoice
+from tests.randomness import restored_python_generator
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the server's own parts
+KEYS = {"key": "somebody", "secret": "hush"}
+METRICS = ["coverage", "proper_scores", "calibration_error"]
+MUTED = ("CAL103", "CAL203", "CAL601")  # they simulate for seconds and say nothing about storage
+
+
+def rows(n, seed):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), n)
+    y = (rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    columns = {"y_true": y} | {f"p_{k}": P[:, k] for k in range(3)}
+    return pl.DataFrame(columns | {f"set_{k}": P[:, k] > 0.15 for k in range(3)})
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of an S3 server on this machine."""
+    moto = pytest.importorskip(
+        "moto.server", reason="S3 was not tested: pip install 'moto[s3]' flask flask-cors"
+    )
+    pytest.importorskip("s3fs", reason="S3 was not tested: pip install s3fs")
+    with pytest.MonkeyPatch.context() as patch, restored_python_generator():
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nobody else is asked for keys
+        running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        running.start()
+        host, port = running.get_host_and_port()
+        yield f"http://{host}:{port}"
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def lake(server, tmp_path_factory):
+    """The same partitioned files on disk and in a bucket."""
+    import s3fs
+
+    folder = tmp_path_factory.mktemp("lake")
+    system = s3fs.S3FileSystem(**KEYS, endpoint_url=server)
+    system.mkdir("lake")
+    for number, region in enumerate(("north", "south", "west")):
+        place = folder / f"region={region}"
+        place.mkdir()
+        rows(200 + 50 * number, number).write_parquet(place / "part-0.parquet")
+        system.put_file(str(place / "part-0.parquet"), f"lake/logs/region={region}/part-0.parquet")
+    (folder / "_SUCCESS").touch()
+    system.touch("lake/logs/_SUCCESS")
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def python_generator():
+    """The server and its clients draw from Python's own generator."""
+    with restored_python_generator():
+        yield
+
+
+def spelled(server):
+    """The same options as people of polars, of s3fs and of boto write them."""
+    return {
+        "polars": {
+            "aws_access_key_id": "somebody", "aws_secret_access_key": "hush", "aws_endpoint_url": server,
+            "aws_region": "us-east-1", "aws_allow_http": "true",
+        },
+        "s3fs": KEYS | {"endpoint_url": server},
+        "boto": KEYS | {"client_kwargs": {"endpoint_url": server, "region_name": "us-east-1"}},
+    }  # fmt: skip
+
+
+def assert_equal(found, expected):
+    assert list(found) == list(expected)
+    for name, estimate in found.items():
+        assert (estimate.value, estimate.low, estimate.high, estimate.p_value, estimate.n) == (
+            expected[name].value, expected[name].low, expected[name].high, expected[name].p_value, expected[name].n,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("style", ["polars", "s3fs", "boto"])
+@pytest.mark.parametrize(
+    "place", ["s3://lake/logs/", "s3://lake/logs/*/*.parquet", "s3://lake/logs/region=north/part-0.parquet"]
+)
+def test_options_of_storage_are_understood_in_every_spelling(server, lake, style, place):
+    here = place.replace("s3://lake/logs", lake)
+    options = {"calibration_error": {"random_state": 0}}
+    found = measure(
+        FileSource(place, storage=spelled(server)[style], piece_rows=150), METRICS, options=options
+    )
+    assert_equal(found, measure(FileSource(here, piece_rows=150), METRICS, options=options))
+
+
+def test_the_environment_is_understood_without_options(server, lake, monkeypatch):
+    for name, value in {
+        "ACCESS_KEY_ID": "somebody",
+        "SECRET_ACCESS_KEY": "hush",
+        "ENDPOINT_URL": server,
+    }.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    assert_equal(measure(FileSource("s3://lake/logs/")), measure(FileSource(lake)))
+
+
+def test_folders_of_the_bucket_are_groups_of_an_audit(server, lake):
+    def audited(source):
+        return audit_stream(source, alpha=0.1, random_state=0, mute=MUTED, sample_rows=200)
+
+    choice = ColumnChoice(group="region")
+    there = FileSource("s3://lake/logs/", choice=choice, storage=spelled(server)["s3fs"], features=True)
+    found, expected = audited(there), audited(FileSource(lake, choice=choice, features=True))
+    assert_equal(found.estimates, expected.estimates)
+    assert [(f.code, f.sentence) for f in found.findings] == [(f.code, f.sentence) for f in expected.findings]
+    assert set(map(str, found.material.groups)) == {"north", "south", "west"}
+
+
+def test_the_commands_take_the_options(server, lake, capsys):
+    words = [
+        word
+        for name, value in (KEYS | {"endpoint_url": server}).items()
+        for word in ("--storage", f"{name}={value}")
+    ]
+
+    def printed(*command):
+        assert main([*command, "--json"]) in (0, 1)
+        return json.loads(capsys.readouterr().out)
+
+    assert printed("measure", "s3://lake/logs/", *words) == printed("measure", lake)
+    command = ["--group", "region", "--mute", ",".join(MUTED)]
+    there = printed("audit", "s3://lake/logs/", *command, *words)
+    assert there["estimates"] == printed("audit", lake, *command)["estimates"]
+    assert there["about"]["rows"] == 750
+
+
+def test_what_cannot_be_reached_is_said_in_one_sentence(server, lake, capsys):
+    words = ["--storage", "key=somebody", "--storage", "secret=hush", "--storage", f"endpoint_url={server}"]
+    cases = {
+        "s3://no-such-bucket/": "no-such-bucket",
+        "s3://lake/nothing/": "no file matches s3://lake/nothing/",
+        "s3://lake/logs/region=north/part-9.parquet": "part-9.parquet",
+    }
+    for place, said in cases.items():
+        assert main(["measure", place, *words]) == 2
+        found = capsys.readouterr().err
+        assert said in found
+        assert found.count("\n") == 1
+    assert main(["measure", "s3://lake/logs/", "--storage", "endpoint_url"]) == 2
+    assert "--storage must be name=value, got 'endpoint_url'" in capsys.readouterr().err
+    with pytest.raises(CalipersError, match="s3://lake/logs/ cannot be read"):
+        FileSource("s3://lake/logs/", storage=KEYS | {"endpoint": server, "no_such_option": "1"}).pieces()
+
+
+def test_pieces_travel_with_their_options_and_do_not_show_them(server, lake):
+    source = FileSource("s3://lake/logs/", storage=spelled(server)["s3fs"])
+    pieces = source.pieces()
+    assert "hush" not in f"{source!r} {pieces[0]!r}"
+    (block,) = pickle.loads(pickle.dumps(pieces[0])).blocks()
+    assert block.n == 200
+
+
+def test_an_address_without_a_file_system_is_refused():
+    with pytest.raises(InputError, match="nowhere://lake/ cannot be read"):
+        FileSource("nowhere://lake/").pieces()
