@@ -6,7 +6,7 @@ What counts or ranks must agree bit for bit; what adds, to the last few digits.
 import numpy as np
 import pytest
 
-from calipers.arrays import as_numpy, sort_with_order
+from calipers.arrays import as_numpy, running_sums, sort_with_order
 from calipers.conformal import conformal_p_values
 from calipers.conformal.p_values import CalibrationScores
 from calipers.conformal.scores import RankedRule, score_rule
@@ -165,6 +165,18 @@ def test_sorting_keeps_ties_in_their_first_order(library, descending):
     expected = [[4, 0, 2, 1, 3]] if descending else [[1, 3, 0, 2, 4]]
     assert as_numpy(order).tolist() == expected
     np.testing.assert_array_equal(as_numpy(ordered), np.take_along_axis(values, np.array(expected), axis=1))
+
+
+@each_library
+def test_running_sums_are_read_at_the_same_ends(library):
+    column, ends = (
+        np.random.default_rng(5).integers(0, 9, 40).astype(float),
+        np.array([[0, 3, 40], [7, 7, 12]]),
+    )
+    device = move(column, library)
+    there = running_sums(device, move(ends, library))
+    assert_lies_with(there, device)
+    np.testing.assert_array_equal(as_numpy(there), running_sums(column, ends))
 
 
 @each_library

@@ -16,8 +16,8 @@ from calipers.inference.options import check_alternative
 from calipers.inputs import check_count
 
 _CELLS = 1 << 20
-# One cell of a random table costs as much as shuffling this many rows (measured: 0.7 us against 20 ns).
-_ROWS_PER_CELL = 35
+# One cell of a random table costs as much as shuffling this many rows (measured: 0.17 us against 11 ns).
+_ROWS_PER_CELL = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def run_sum_permutation_test(
 
     Notes
     -----
-    Shuffling V distinct values over the runs is drawing a random V x R table with given margins: a chain of
+    Shuffling V distinct values over the runs is drawing a random V x R table with given margins: V R
     hypergeometric draws, whose cost does not grow with n. Rows are shuffled where the values are too many.
 
     Examples
@@ -150,7 +150,10 @@ def run_sum_permutation_test(
     value = np.asarray(statistic(np.add.reduceat(column, starts)[None]))[0]
     levels, counts = np.unique(column, return_counts=True)
     if levels.size * runs.size * _ROWS_PER_CELL < len(column):
-        sums = [_table_sums(levels, counts, runs, n_draws, rng)]
+        sums = [
+            _table_sums(levels, counts, runs, size, rng)
+            for size in _batches(n_draws, 2 * levels.size * runs.size)
+        ]
     else:
         sums = [
             np.add.reduceat(_shuffles(column, None, size, rng), starts, axis=1)
@@ -174,20 +177,32 @@ def _result(value: float, simulated: np.ndarray, alternative: str) -> Permutatio
 def _table_sums(
     levels: np.ndarray, counts: np.ndarray, lengths: np.ndarray, n_draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Sums of the runs, (draws, R), from random tables of how many rows of each level lie in each run."""
-    remaining = np.tile(counts.astype(np.int64), (n_draws, 1))
-    sums = np.empty((n_draws, lengths.size))
-    for run, length in enumerate(lengths):
-        taken = np.empty_like(remaining)
-        wanted, others = np.full(n_draws, length), remaining.sum(axis=1)
-        for level in range(levels.size - 1):
-            others = others - remaining[:, level]
-            taken[:, level] = rng.hypergeometric(remaining[:, level], others, wanted)
-            wanted = wanted - taken[:, level]
-        taken[:, -1] = wanted  # the last level fills up
-        remaining -= taken
-        sums[:, run] = taken @ levels
-    return sums
+    """Sums of the runs, (draws, R), from random tables of how many rows of each level lie in each run.
+
+    The runs are halved again and again: which rows of a block go to its first half is one draw without
+    replacement, and all blocks of all tables draw at once.
+    """
+    depth = int(lengths.size - 1).bit_length()
+    padded = np.zeros(1 << depth, dtype=np.int64)  # runs without rows at the end
+    padded[: lengths.size] = lengths
+    tables = np.tile(counts.astype(np.int64)[:, None, None], (1, n_draws, 1))  # levels, draws, blocks
+    for halvings in range(1, depth + 1):
+        rows = padded.reshape(1 << halvings, -1).sum(axis=1)
+        taken = _take_rows(tables, rows[::2], rng)
+        tables = np.stack([taken, tables - taken], axis=3).reshape(levels.size, n_draws, -1)
+    return np.asarray(np.tensordot(levels, tables, axes=1)[:, : lengths.size])
+
+
+def _take_rows(tables: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """How many rows of each level a draw of so many rows takes from each block, level after level."""
+    taken = np.empty_like(tables)
+    wanted, others = np.broadcast_to(rows, tables.shape[1:]), tables.sum(axis=0)
+    for level, there in enumerate(tables[:-1]):
+        others = others - there
+        taken[level] = rng.hypergeometric(there, others, wanted)
+        wanted = wanted - taken[level]
+    taken[-1] = wanted  # the last level fills up
+    return taken
 
 
 def _shuffles(
@@ -195,7 +210,10 @@ def _shuffles(
 ) -> np.ndarray:
     if strata is None:
         # Row by row: one sort of random numbers per shuffle would take twice as long.
-        return np.stack([rng.permutation(column) for _ in range(size)])
+        shuffled = np.tile(column, (size, 1))
+        for row in shuffled:
+            rng.shuffle(row)
+        return shuffled
     order = np.argsort(rng.random((size, len(column))), axis=1)
     codes = np.unique(strata, return_inverse=True)[1]
     # Sorting a shuffled order by stratum leaves a random order inside each stratum.

@@ -11,13 +11,21 @@ linearly inside a tie, the sum of bin b is C(end of b) - C(start of b).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_numpy, namespace, on_device_of, sort_with_order, take_at
+from calipers.arrays import (
+    Array,
+    as_numpy,
+    namespace,
+    on_device_of,
+    running_sums,
+    sort_with_order,
+    take_at,
+)
 from calipers.difficulty import uniform_mass_limits
 from calipers.exceptions import InputError
 from calipers.inference import repetitions
@@ -40,12 +48,15 @@ class Binned:
         Limits, in sorted mass, of the runs of rows that are shared alike; None for strata.
     shares : array (R, B) or None
         Part of each run that belongs to each bin; None for strata (each row in one).
+    order : array (n,) or None
+        The rows in the order of the ease, hardest first; None for strata.
     """
 
     mass: np.ndarray
     sums: np.ndarray
     runs: np.ndarray | None = None
     shares: np.ndarray | None = None
+    order: Array | None = None
 
     @property
     def filled(self) -> np.ndarray:
@@ -71,18 +82,22 @@ class Binned:
 
 
 def bin_by_ease(
-    columns: Sequence[Array], ease: Array, n_bins: int, weights: np.ndarray | None = None
+    columns: Sequence[Array],
+    ease: Array,
+    n_bins: int,
+    weights: np.ndarray | None = None,
+    *,
+    products: Sequence[tuple[int, int]] = (),
 ) -> Binned:
     """Sums of the columns over uniform-mass bins of the ease, hardest first; ties are shared.
 
-    One sort and one cumulative sum per column where the arrays lie; only numbers per bin leave the device.
+    ``products`` names pairs of columns whose products are summed too, after the columns. One sort and one
+    cumulative sum per column where the arrays lie; only numbers per bin and the order are kept.
     """
     xp = namespace(ease)
     ordered, order = sort_with_order(ease)
-    zero = xp.zeros((1,), dtype=xp.float64, device=ease.device)
-    cumulative = [
-        xp.concat([zero, xp.cumulative_sum(_weighted(column, order, weights))]) for column in columns
-    ]
+    sorted_columns = [xp.astype(take_at(column, order), xp.float64) for column in columns]
+    sorted_columns += [sorted_columns[i] * sorted_columns[j] for i, j in products]
     n = int(ease.shape[0])
     if weights is None:
         limits = uniform_mass_limits(n, n_bins)
@@ -94,13 +109,14 @@ def bin_by_ease(
         mass = np.concatenate([[0.0], mass])
     edges = xp.take(ordered, on_device_of(last.astype(np.int64), ease))
     start, stop = (xp.searchsorted(ordered, edges, side=side) for side in ("left", "right"))
-    at = [as_numpy(xp.stack([xp.take(c, start), xp.take(c, stop)])) for c in cumulative]
-    first, end = as_numpy(start).astype(np.int64), as_numpy(stop).astype(np.int64)
+    ends = xp.stack([start, stop])
+    at = [as_numpy(running_sums(_weighted(column, order, weights), ends)) for column in sorted_columns]
+    first, end = as_numpy(ends).astype(np.int64)
     if weights is not None:
         low, high = mass[first], mass[end]
     else:
         low, high = first.astype(float), end.astype(float)
-    return _between(limits.astype(float), low, high, at)
+    return replace(_between(limits.astype(float), low, high, at), order=order)
 
 
 def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: list[np.ndarray]) -> Binned:
@@ -116,10 +132,11 @@ def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: list[np.
 
 def _shares(runs: np.ndarray, limits: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Part of each run in each bin. A run inside a tie takes the shares of the whole tie."""
-    start, stop = runs[:-1].copy(), runs[1:].copy()
-    for lo, hi in {*zip(low.tolist(), high.tolist(), strict=True)}:
-        inside = (start >= lo) & (stop <= hi)
-        start[inside], stop[inside] = lo, hi
+    start, stop = runs[:-1], runs[1:]
+    # The ties come in order, and the one that can hold a run is the last that does not begin after it.
+    tie = np.searchsorted(low, start, side="right") - 1
+    inside = (tie >= 0) & (stop <= high[tie])
+    start, stop = np.where(inside, low[tie], start), np.where(inside, high[tie], stop)
     overlap = np.minimum(stop[:, None], limits[None, 1:]) - np.maximum(start[:, None], limits[None, :-1])
     return np.asarray(np.clip(overlap, 0.0, None) / (stop - start)[:, None])
 
@@ -159,9 +176,8 @@ def stratum_name(ends: Sequence[float], k: int) -> str:
 
 
 def _weighted(column: Array, order: Array, weights: np.ndarray | None) -> Array:
-    xp = namespace(order)
-    values = xp.astype(take_at(column, order), xp.float64)
-    return values if weights is None else values * on_device_of(weights[as_numpy(order)], values)
+    """A sorted column times the weights of its rows."""
+    return column if weights is None else column * on_device_of(weights[as_numpy(order)], column)
 
 
 def _total(weights: np.ndarray) -> int | float:

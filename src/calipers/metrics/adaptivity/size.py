@@ -15,7 +15,6 @@ from calipers.arrays import (
     generator,
     namespace,
     on_device_of,
-    sort_with_order,
 )
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw, mean_estimate, repetitions, run_sum_permutation_test
@@ -35,6 +34,8 @@ _SUBJECT = "a predictor whose size ignores difficulty"
 _NULL_LEVEL = 0.95
 # Rows that are shuffled one by one; beyond, sums over runs of rows are drawn from their normal limits.
 _MOST_SHUFFLED = 5_000_000
+# Of (rank, size): both squares and the product. With the means they give the line and its error.
+_PRODUCTS = ((0, 0), (1, 1), (0, 1))
 
 
 def t_ss(
@@ -109,13 +110,22 @@ def t_ss(
     """
     difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
     n_bins = check_count(n_bins, name="n_bins")
-    bins = bin_by_ease(_moments(difficulty, sizes), score, n_bins, weights)
-    return _fit(
-        "T-SS",
-        bins,
-        confidence,
-        lambda: _permute_along_ease(difficulty, sizes, score, weights, n_bins, n_permutations, random_state),
-    )
+    bins = bin_by_ease([difficulty, sizes], score, n_bins, weights, products=_PRODUCTS)
+
+    def permute() -> SimulatedLaw | None:
+        if weights is None:
+            return _permute_along_ease(bins, sizes, n_permutations, random_state)
+        if weights.sum() > _MOST_SHUFFLED:
+            runs, shares = _shared_runs(bins)
+            return _law_of_many(bins, runs, shares, n_permutations, random_state)
+        columns = repeated(difficulty, sizes, score, weights=weights)
+        if columns is None:
+            return None
+        rank, width, ease_of_row = columns
+        rows = bin_by_ease([rank], ease_of_row, n_bins)
+        return _permute_along_ease(rows, width, n_permutations, random_state)
+
+    return _fit("T-SS", bins, confidence, permute)
 
 
 def rank_ss(
@@ -287,10 +297,10 @@ def _refuse_negative(columns: dict[str, Array]) -> None:
 
 
 def _moments(ranks: Array, size: Array) -> list[Array]:
-    """What the line through bin means and its error need: both means, both squares, the product."""
+    """What the line through bin means and its error need: both columns, then `_PRODUCTS` of them."""
     xp = namespace(ranks)
-    r, s = xp.astype(ranks, xp.float64), xp.astype(size, xp.float64)
-    return [r, s, r * r, s * s, r * s]
+    both = [xp.astype(ranks, xp.float64), xp.astype(size, xp.float64)]
+    return both + [both[i] * both[j] for i, j in _PRODUCTS]
 
 
 def _fit(name: str, bins: Binned, confidence: float, permute: Callable[[], SimulatedLaw | None]) -> Estimate:
@@ -343,38 +353,30 @@ def _undefined(means: np.ndarray) -> str:
 
 
 def _permute_along_ease(
-    ranks: Array,
-    size: Array,
-    ease: Array,
-    weights: np.ndarray | None,
-    n_bins: int,
-    n_permutations: int,
-    random_state: RandomState,
-) -> SimulatedLaw | None:
-    if weights is not None and weights.sum() > _MOST_SHUFFLED:
-        many = bin_by_ease(_moments(ranks, size), ease, n_bins, weights)
-        assert many.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
-        assert many.shares is not None  # noqa: S101
-        return _law_of_many(many, np.diff(many.runs), many.shares, n_permutations, random_state)
-    columns = repeated(ranks, size, ease, weights=weights)
-    if columns is None:
-        return None
-    rank, width, score = columns
-    bins = bin_by_ease([rank], score, n_bins)
-    assert bins.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
-    assert bins.shares is not None  # noqa: S101
+    bins: Binned, size: Array, n_permutations: int, random_state: RandomState
+) -> SimulatedLaw:
+    """The law when sizes are shuffled; the bins are those of rows that count once each."""
+    assert bins.order is not None  # noqa: S101 - narrows the type: bins along the ease have an order
+    runs, shared = _shared_runs(bins)
     filled = bins.filled
-    lengths, shares = _merged(np.diff(np.rint(bins.runs)).astype(np.int64), bins.shares[:, filled])
+    lengths, shares = _merged(np.rint(runs).astype(np.int64), shared[:, filled])
     means, mass = bins.means()[0, filled], bins.mass[filled]
     test = run_sum_permutation_test(
         lambda sums: signed_square(means, sums @ shares / mass),
         # Rows lie in sorted order of ease, so that each run is a slice of the shuffled sizes.
-        width[sort_with_order(score)[1]],
+        np.asarray(as_numpy(size), dtype=float)[as_numpy(bins.order)],
         lengths,
         n_draws=check_count(n_permutations, name="n_permutations"),
         random_state=random_state,
     )
     return test.law
+
+
+def _shared_runs(bins: Binned) -> tuple[np.ndarray, np.ndarray]:
+    """Mass of the runs of rows that are shared alike, and the part of each that belongs to each bin."""
+    assert bins.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
+    assert bins.shares is not None  # noqa: S101
+    return np.diff(bins.runs), bins.shares
 
 
 def _merged(lengths: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

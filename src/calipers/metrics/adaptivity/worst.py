@@ -48,12 +48,15 @@ def stratum_laws(
     if weights is not None and repetitions(weights) is None:
         return None
     level = float(exact_level(alpha))
-    return [
-        CoverageLaw(round(m), level)
+    rows = [(round(m), n) for m, n in zip(mass.tolist(), behind, strict=True)]
+    # Bins of equal mass have two sizes at most: each law is made once.
+    laws = {
+        (m, n): CoverageLaw(m, level)
         if n is None
-        else CoverageLaw(round(m), level, n_calibration=n, rank=conformal_rank(n, alpha))
-        for m, n in zip(mass.tolist(), behind, strict=True)
-    ]
+        else CoverageLaw(m, level, n_calibration=n, rank=conformal_rank(n, alpha))
+        for m, n in set(rows)
+    }
+    return [laws[key] for key in rows]
 
 
 @lru_cache(maxsize=128)
