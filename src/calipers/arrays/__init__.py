@@ -24,11 +24,13 @@ from calipers.arrays.library import (
 )
 from calipers.arrays.optional import import_optional, is_installed
 from calipers.arrays.random import RandomState, generator, spawn
+from calipers.arrays.search import SortedColumn, search_sorted
 from calipers.arrays.showing import short_repr
 
 __all__ = [
     "Array",
     "RandomState",
+    "SortedColumn",
     "as_array",
     "as_numpy",
     "build_frame",
@@ -46,6 +48,7 @@ __all__ = [
     "on_device_of",
     "put_rows",
     "running_sums",
+    "search_sorted",
     "short_repr",
     "sort_with_order",
     "spawn",

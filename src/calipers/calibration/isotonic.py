@@ -12,11 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from calipers.arrays import Array, as_numpy, floating, namespace, on_device_of
+from calipers.arrays import (
+    Array,
+    SortedColumn,
+    as_numpy,
+    floating,
+    namespace,
+    on_device_of,
+    search_sorted,
+    take_at,
+)
 from calipers.calibration.calibrator import BinaryCalibrator, CalibrationRows
 from calipers.exceptions import InputError
 
 PREDICTIONS = ("interpolate", "step")
+# Scores mapped at once, so that what is made on the way stays in the cache.
+_BLOCK = 1 << 14
 
 
 class Levels(NamedTuple):
@@ -39,7 +50,7 @@ def pool_ties(scores: Array, outcomes: Array, weights: Array | None = None) -> L
     """One point per distinct score; sorting and sums happen where the arrays live."""
     if not isinstance(scores, np.ndarray):
         return _pool_on_device(scores, outcomes, weights)
-    scores = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    scores = np.add(scores, 0.0, dtype=np.float64)  # a copy, in which -0.0 is 0.0
     if weights is None and outcomes.dtype == bool and scores.size and scores.min() >= 0 and scores.max() <= 1:
         return _pool_packed(scores, outcomes)
     order = np.argsort(scores)
@@ -57,16 +68,17 @@ def _pool_packed(scores: np.ndarray, outcomes: np.ndarray) -> Levels:
     """Hard labels and scores in [0, 1]: one sort of 64-bit keys, without an argsort and its gathers.
 
     The bits of non-negative floats are ordered like the floats, and scores up to 1 leave the top bits
-    free: a key is the score's bits, then the outcome.
+    free: a key is the score's bits, then the outcome. The keys are made in the place of the scores.
     """
-    keys = scores.view(np.uint64) << np.uint64(1)
+    keys = scores.view(np.uint64)
+    keys <<= np.uint64(1)
     keys |= outcomes
     keys.sort()
     levels = (keys >> np.uint64(1)).view(np.float64)
-    starts = _starts(levels)
     keys &= np.uint64(1)
-    if starts.size == levels.size:
+    if not np.any(levels[1:] == levels[:-1]):
         return Levels(levels, keys.astype(np.float64), np.ones(levels.size))
+    starts = _starts(levels)
     counts = np.diff(starts, append=levels.size).astype(np.float64)
     return Levels(levels[starts], np.add.reduceat(keys, starts) / counts, counts)
 
@@ -105,7 +117,7 @@ def step_values(blocks: Blocks, scores: Array) -> Array:
     """The value of the block that starts at or below each score; constant beyond both ends."""
     xp = namespace(scores)
     lower, values = (on_device_of(column, scores) for column in (blocks.lower, blocks.values))
-    index = xp.searchsorted(lower, xp.astype(scores, xp.float64), side="right") - 1
+    index = search_sorted(lower, xp.astype(scores, xp.float64), side="right") - 1
     return xp.take(values, xp.clip(index, 0, None))
 
 
@@ -119,17 +131,24 @@ def interpolated_values(blocks: Blocks, scores: Array) -> Array:
 
 def _interpolate(knots: np.ndarray, heights: np.ndarray, scores: Array) -> Array:
     """numpy's interp on any array library; between equal heights the value is that height exactly."""
-    if isinstance(scores, np.ndarray):
-        return np.asarray(np.interp(scores, knots, heights))
     xp = namespace(scores)
-    x, y = on_device_of(knots, scores), on_device_of(heights, scores)
-    f = xp.clip(xp.astype(scores, xp.float64), float(knots[0]), float(knots[-1]))
-    right = xp.clip(xp.searchsorted(x, f, side="right"), min(1, knots.size - 1), knots.size - 1)
-    left = xp.clip(right - 1, 0, None)
-    width = xp.take(x, right) - xp.take(x, left)
-    share = (f - xp.take(x, left)) / xp.where(width > 0, width, xp.ones_like(width))
-    low, high = xp.take(y, left), xp.take(y, right)
-    return xp.where(share >= 1, high, low + share * (high - low))
+    # Beyond the last knot lies a gap without a rise.
+    widths, rises = np.append(np.diff(knots), 1.0), np.append(np.diff(heights), 0.0)
+    x, y, width, rise = (on_device_of(column, scores) for column in (knots, heights, widths, rises))
+    column = SortedColumn(x)
+
+    def one(block: Array) -> Array:
+        f = xp.clip(xp.astype(block, xp.float64), float(knots[0]), float(knots[-1]))
+        left = column.search(f, side="right") - 1
+        share = (f - take_at(x, left)) / take_at(width, left)
+        return take_at(y, left) + share * take_at(rise, left)
+
+    if not isinstance(scores, np.ndarray):
+        return one(scores)
+    values = np.empty(scores.shape)
+    for start in range(0, scores.size, _BLOCK):
+        values[start : start + _BLOCK] = one(scores[start : start + _BLOCK])
+    return values
 
 
 class IsotonicCalibrator(BinaryCalibrator):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from calipers.arrays import (
     Array,
     RandomState,
+    SortedColumn,
     as_array,
     as_numpy,
     generator,
@@ -33,6 +35,8 @@ from calipers.inputs import check_groups, check_vector, exact_level, require_fin
 from calipers.inputs.rows import count_true, first_true, missing_mask, numeric, place
 
 _BLOCK = 1 << 13
+# Labels are searched one by one from so many rows in a block on, else all at once.
+_FEWEST_ROWS = 128
 
 
 def conformal_p_values(
@@ -186,26 +190,32 @@ class CalibrationScores:
     def p_values(self, scores: Array, *, groups: Array | None = None, tau: Array | None = None) -> Array:
         """p-values of (m,) or (m, K) scores; tau None means 1, otherwise (m,)."""
         xp = namespace(scores)
+        columns = self._columns()
         if tau is None and groups is None and self.n_labels == 1:
-            return self._blockwise(self._by_table(scores), scores, None, None)
+            return self._blockwise(self._by_table(columns[0], scores), scores, None, None)
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
             if draw is None:
-                left, end, size, _ = self._search(block, group)
+                left, end, size, _ = self._search(block, group, columns)
                 return _float(xp, end - left + 1) / _divisor(xp, size + 1, block)
-            left, right, end, size = self._locate(block, group)
+            left, right, end, size = self._locate(block, group, columns)
             equal = _float(xp, right - left + 1) * _spread(xp, draw, block)
             return (_float(xp, end - right) + equal) / _divisor(xp, size + 1, block)
 
         return self._blockwise(one, scores, groups, tau)
 
-    def _by_table(self, like: Array) -> Any:
+    def _columns(self) -> list[SortedColumn]:
+        """The scores of each label, to be searched by many calls; groups share none of it."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes[: self.n_labels])]).tolist()
+        return [SortedColumn(self.ordered[a:b]) for a, b in pairwise(ends)]
+
+    def _by_table(self, column: SortedColumn, like: Array) -> Any:
         """With one cell and tau = 1 there are n + 1 possible p-values: divided once, then looked up."""
         xp, n = namespace(like), self.n
         table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
-            return take_at(table, xp.searchsorted(self.ordered[:n], xp.reshape(block, (-1,))))
+            return take_at(table, column.search(xp.reshape(block, (-1,))))
 
         return one
 
@@ -215,12 +225,12 @@ class CalibrationScores:
         With ``alpha (size + 1) = c + f``, c whole, the rule p > alpha is
         ``tau (equal + 1) > (c - greater) + f``; f is 0 whenever equality is possible.
         """
-        xp = namespace(scores)
+        xp, columns = namespace(scores), self._columns()
         whole, rest = _split_levels(self.sizes, exact_level(alpha))
         whole, rest = on_device_of(whole, scores), on_device_of(rest, scores)
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
-            left, right, end, _ = self._locate(block, group)
+            left, right, end, _ = self._locate(block, group, columns)
             cell = self._cells(block, group)
             needed = _float(xp, xp.take(whole, cell) - (end - right)) + xp.take(rest, cell)
             return _float(xp, right - left + 1) * _spread(xp, draw, block) > needed
@@ -253,7 +263,7 @@ class CalibrationScores:
 
     def positions(self, scores: Array, groups: Array | None = None) -> tuple[Array, Array, Array, Array]:
         """First and after-last position of equal scores, end of the cell and its start, flattened."""
-        left, right, end, size = self._locate(scores, groups)
+        left, right, end, size = self._locate(scores, groups, self._columns())
         return left, right, end, end - size
 
     def _cells(self, block: Array, group: Array | None) -> Array:
@@ -266,22 +276,30 @@ class CalibrationScores:
             cells = cells + _range(xp, self.n_labels, block)[None, :]
         return xp.reshape(xp.broadcast_to(cells, (block.shape[0], width)), (-1,))
 
-    def _search(self, block: Array, group: Array | None) -> tuple[Array, Any, Any, Array]:
+    def _search(
+        self, block: Array, group: Array | None, columns: list[SortedColumn]
+    ) -> tuple[Array, Any, Any, Array]:
         """First position of a score not below, end of the cell, rows in it, and the scores; flattened."""
         xp = namespace(block)
         flat = xp.reshape(block, (-1,))
         if self.n_labels == 1 and group is None:
             n = self.ordered.shape[0] - 1
-            return xp.searchsorted(self.ordered[:n], flat), n, n, flat
+            return columns[0].search(flat), n, n, flat
         cells = self._cells(block, group)
         begin, end = take_at(self.starts, cells), take_at(self.starts, cells + 1)
-        left = _segmented_search(self.ordered, begin, end, flat, int(self.sizes.max()))
+        if group is None and isinstance(block, np.ndarray) and len(block) >= _FEWEST_ROWS:
+            below = [column.search(block[:, k].copy()) for k, column in enumerate(columns)]
+            left = begin + np.stack(below, axis=1).reshape(-1)
+        else:
+            left = _segmented_search(self.ordered, begin, end, flat, int(self.sizes.max()))
         return left, end, end - begin, flat
 
-    def _locate(self, block: Array, group: Array | None) -> tuple[Array, Array, Any, Any]:
+    def _locate(
+        self, block: Array, group: Array | None, columns: list[SortedColumn]
+    ) -> tuple[Array, Array, Any, Any]:
         """Positions of the equal scores [left, right), end of the cell, rows in it; flattened."""
         xp = namespace(block)
-        left, end, size, flat = self._search(block, group)
+        left, end, size, flat = self._search(block, group, columns)
         # At the end of all cells stands a NaN; at the end of one, the next cell's first score.
         found = (take_at(self.ordered, left) == flat) & (left < end)
         return left, xp.where(found, take_at(self.run_end, left), left), end, size
