@@ -19,7 +19,10 @@ def ours(inputs: Inputs) -> Answers:
 
 
 def limit(inputs: Inputs) -> Answers:
-    return {"coverage": np.take_along_axis(inputs["sets"], inputs["y"][:, None], axis=1).mean()}
+    """One entry of every row, counted."""
+    sets = inputs["sets"]
+    at = np.arange(0, sets.size, sets.shape[1]) + inputs["y"]
+    return {"coverage": np.count_nonzero(sets.reshape(-1).take(at)) / len(sets)}
 
 
 def mapie(inputs: Inputs) -> Answers:

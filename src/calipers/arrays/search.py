@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from calipers.arrays.library import Array, namespace
 
+Side = Literal["left", "right"]
 # Values looked up at once, so that what is made on the way stays in the cache.
 _BLOCK = 1 << 14
 # A table of cells pays from so many sorted values on; more cells than this no longer fit into a cache.
 _FEWEST, _MOST_CELLS = 16, 1 << 22
 
 
-def search_sorted(ordered: Array, values: Array, *, side: str = "left") -> Array:
+def search_sorted(ordered: Array, values: Array, *, side: Side = "left") -> Array:
     """For each value, how many entries of an ascending column lie below it ("right": at or below it).
 
     As `searchsorted` of the array standard, in an eighth of its time for many numpy values among distinct
@@ -59,7 +60,7 @@ class SortedColumn:
         self._asked = 0
         self._cells: _Cells | None = None
 
-    def search(self, values: Array, *, side: str = "left") -> Array:
+    def search(self, values: Array, *, side: Side = "left") -> Array:
         """How many entries lie below each of the values ("right": at or below it), as integers."""
         if not isinstance(self.ordered, np.ndarray):
             return namespace(self.ordered).searchsorted(self.ordered, values, side=side)
@@ -97,12 +98,13 @@ class _Cells:
     def of_values(self, values: np.ndarray) -> np.ndarray:
         """The cell of each value: non-decreasing, because every step of it is."""
         with np.errstate(over="ignore"):
-            place = values - self.low
+            place: np.ndarray = values - self.low
             place *= self.scale
         np.fmin(place, self.count, out=place)  # NaN becomes the last cell
-        return np.maximum(place, 0, out=place).astype(np.intp)
+        np.maximum(place, 0, out=place)
+        return place.astype(np.intp)
 
-    def search(self, values: np.ndarray, side: str) -> np.ndarray:
+    def search(self, values: np.ndarray, side: Side) -> np.ndarray:
         """Positions of the values, block by block."""
         below = np.less if side == "left" else np.less_equal
         found = np.empty(values.size, dtype=np.int64)

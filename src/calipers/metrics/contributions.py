@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, count_along, namespace, on_device_of
+from calipers.arrays import Array, count_along, namespace, on_device_of, pick_columns
 from calipers.exceptions import InputError
 from calipers.inputs import check_alphas, exact_level
 
@@ -35,15 +35,14 @@ def level_floors(p: Array, alpha: Any) -> Array:
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
     """Kernel: what each row adds to each criterion, (n,) each."""
     xp = namespace(p)
-    codes = xp.astype(codes, xp.int64)[:, None]
-    first = xp.argmax(p, axis=1, keepdims=True)
+    codes, first = xp.astype(codes, xp.int64), xp.argmax(p, axis=1)
     columns = xp.arange(int(p.shape[1]), dtype=first.dtype, device=p.device)[None, :]
     zero = xp.zeros((1, 1), dtype=p.dtype, device=p.device)
-    second = xp.astype(xp.max(xp.where(columns == first, zero, p), axis=1), xp.float64)
-    largest, own = (xp.astype(xp.take_along_axis(p, at, axis=1)[:, 0], xp.float64) for at in (first, codes))
+    second = xp.astype(xp.max(xp.where(columns == first[:, None], zero, p), axis=1), xp.float64)
+    largest, own = (xp.astype(pick_columns(p, at), xp.float64) for at in (first, codes))
     total = xp.sum(p, axis=1, dtype=xp.float64)
     size = xp.astype(count_along(sets, axis=1), xp.float64)
-    false_size = size - xp.astype(xp.take_along_axis(sets, codes, axis=1)[:, 0], xp.float64)
+    false_size = size - xp.astype(pick_columns(sets, codes), xp.float64)
     return {
         "S": total,
         "N": size,
@@ -52,7 +51,7 @@ def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
         "M": xp.astype(size > 1, xp.float64),
         "E": xp.clip(size - 1, min=0.0),
         # Without the true label the largest is the second when the truth was on top.
-        "OU": xp.where((codes == first)[:, 0], second, largest),
+        "OU": xp.where(codes == first, second, largest),
         "OF": total - own,
         "OM": xp.astype(false_size > 0, xp.float64),
         "OE": false_size,

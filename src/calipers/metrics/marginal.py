@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, namespace
+from calipers.arrays import Array, as_array, as_numpy, count_along, namespace, pick_columns
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import CoverageLaw, clopper_pearson
@@ -65,7 +65,7 @@ def covered_by_sets(codes: Array, sets: Array) -> Array:
     """Kernel: the entry of each row at its label's column."""
     xp = namespace(sets)
     codes = xp.asarray(codes, device=sets.device) if isinstance(codes, np.ndarray) else codes
-    return xp.take_along_axis(sets, codes[:, None], axis=1)[:, 0]
+    return pick_columns(sets, codes)
 
 
 def covered_by_intervals(y: Array, intervals: Array) -> Array:
@@ -184,9 +184,8 @@ def coverage_of_rows(
 
 def covered_counts(covered: Array, weights: np.ndarray | None) -> tuple[float, float]:
     """Covered and total (weighted) rows; whole numbers come back exact."""
-    xp = namespace(covered)
     if weights is None:
-        return int(xp.sum(xp.astype(covered, xp.int64))), int(covered.shape[0])
+        return int(count_along(covered, axis=None)), int(covered.shape[0])
     return float(weights[as_numpy(covered)].sum()), float(weights.sum())
 
 
