@@ -71,10 +71,13 @@ def from_the_definition(inputs: Inputs) -> Answers:
     return {"p": p}
 
 
-def distances_alone(inputs: Inputs) -> Answers:
+def distances_and_selection(inputs: Inputs) -> Answers:
+    """Every distance, and the K smallest of every row: nobody has the neighbours for less."""
     from scipy.spatial.distance import cdist
 
-    return {"sum": cdist(inputs["X"], inputs["X"]).sum() + cdist(inputs["Z"], inputs["X"]).sum()}
+    X, k = inputs["X"], int(inputs["k"])
+    nearest = [np.partition(cdist(rows, X), k - 1, axis=1)[:, :k] for rows in (X, inputs["Z"])]
+    return {"sum": sum(part.sum() for part in nearest)}
 
 
 def identical(mine: Answers, theirs: Answers) -> bool:
@@ -136,7 +139,7 @@ TASKS = [
             prepare=lambda n, k=k: prepare_bag(n, k),
             ours=ours,
             peers={"online-cp": online_cp, "nonconformist": nonconformist},
-            limit=distances_alone,
+            limit=distances_and_selection,
             exact=from_the_definition,
             agree=identical,
             bar="n = 1000, 100 test objects, 10 labels: 100x faster than online-cp, identical p-values",

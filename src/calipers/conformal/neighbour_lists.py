@@ -16,11 +16,14 @@ import numpy as np
 
 # (row range, distances of those rows to all n objects).
 Blocks = Iterable[tuple[slice, np.ndarray]]
+_CACHED_ENTRIES = 1 << 15
 
 
 def smallest(distances: np.ndarray, k: int) -> np.ndarray:
     """The k smallest entries of every row, sorted, as float64; missing ones are inf."""
     width = distances.shape[-1]
+    if width > k == 1:
+        return np.min(distances, axis=-1, keepdims=True).astype(np.float64, copy=False)
     if width > k:
         distances = np.partition(distances, k - 1, axis=-1)[..., :k]
     found = np.sort(distances, axis=-1).astype(np.float64, copy=False)
@@ -59,12 +62,27 @@ def training_lists(blocks: Blocks, codes: np.ndarray, n_classes: int, k: int) ->
     """The lists of every training object; an object is not its own neighbour."""
     n = len(codes)
     same, different = np.empty((k, n)), np.empty((k, n))
+    members = [np.flatnonzero(codes == label) for label in range(n_classes)]
     for rows, block in blocks:
-        equal = codes[rows, None] == codes
-        same[:, rows] = smallest(without_self(np.where(equal, block, np.inf), rows), k).T
-        different[:, rows] = smallest(np.where(equal, np.inf, block), k).T
+        own = codes[rows]
+        for cut in _thin_slices(*block.shape):
+            others = np.where(own[cut, None] == codes, np.inf, block[cut])
+            different[:, rows.start + cut.start : rows.start + cut.stop] = smallest(others, k).T
+        for label in np.unique(own):
+            mine = np.flatnonzero(own == label)
+            among = block[np.ix_(mine, members[label])]
+            at = rows.start + mine
+            among[np.arange(len(mine)), np.searchsorted(members[label], at)] = np.inf
+            same[:, at] = smallest(among, k).T
     sizes = np.bincount(codes, minlength=n_classes)[codes]
     return SidedLists(same, different, sizes - 1, n - sizes)
+
+
+def _thin_slices(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Rows whose entries stay in a processor's cache while they are masked and searched."""
+    step = max(1, _CACHED_ENTRIES // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
 
 
 def postulated_lists(distances: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> SidedLists:
