@@ -23,7 +23,7 @@ def smallest(distances: np.ndarray, k: int) -> np.ndarray:
     """The k smallest entries of every row, sorted, as float64; missing ones are inf."""
     width = distances.shape[-1]
     if width > k == 1:
-        return np.min(distances, axis=-1, keepdims=True).astype(np.float64, copy=False)
+        return np.asarray(np.min(distances, axis=-1, keepdims=True), dtype=np.float64)
     if width > k:
         distances = np.partition(distances, k - 1, axis=-1)[..., :k]
     found = np.sort(distances, axis=-1).astype(np.float64, copy=False)

@@ -26,7 +26,7 @@ from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
-_BLOCK_CELLS = 1 << 19
+_BLOCK_CELLS = 1 << 16
 _MOST_CATEGORIES = 20
 # Projections closer than this, in spreads of a feature, are one value: rounding must not split ties.
 _TIE = 1e-9
@@ -221,58 +221,82 @@ def worst_slab(columns: np.ndarray, z: np.ndarray, min_mass: float, directions: 
     n = len(z)
     smallest = max(1, math.ceil(min_mass * n - 1e-9))
     best = Slab(directions[0], -math.inf, math.inf, float(z.mean()), 1.0)
-    step = max(1, _BLOCK_CELLS // n)
+    step, hits = max(1, _BLOCK_CELLS // n), z.astype(np.int64)
     for start in range(0, len(directions), step):
         block = directions[start : start + step]
+        # The last bit of a projection, which means nothing, carries whether the row is covered through the
+        # sort: no order has to be kept, and nothing taken by it.
         projected = block @ columns.T
-        order = np.argsort(projected, axis=1)
-        projected = np.take_along_axis(projected, order, axis=1)
-        best = _improve(best, block, projected, z[order], smallest)
+        bits = projected.view(np.int64)
+        bits &= ~1
+        bits |= hits
+        projected.sort(axis=1)
+        covered = bits & 1
+        bits ^= covered
+        best = _improve(best, block, projected, covered.astype(float), smallest)
     return best
 
 
 def _improve(best: Slab, block: np.ndarray, projected: np.ndarray, z: np.ndarray, smallest: int) -> Slab:
     """Lower the best coverage by runs of this block until none covers less (Dinkelbach's iteration)."""
-    n = z.shape[1]
     # A run may start or end only where the projection changes.
     change = np.diff(projected, axis=1) > _TIE
-    edge = np.pad(change, ((0, 0), (1, 1)), constant_values=True)
-    sums = np.zeros((len(z), n + 1))
-    np.cumsum(z, axis=1, out=sums[:, 1:])
-    counts = np.arange(n + 1)
-    alive = np.arange(len(z))
+    edge = None if change.all() else np.pad(change, ((0, 0), (1, 1)), constant_values=True)
+    drop = _deepest(z, edge, best.coverage, smallest)
+    alive = np.flatnonzero(drop < -1e-9)
     while len(alive):
-        excess = sums[alive] - best.coverage * counts
-        # Best start for every end: the largest excess at least `smallest` rows before it.
-        starts = np.where(edge[alive], excess, -np.inf)[:, : n + 1 - smallest]
-        ends = np.where(edge[alive], excess, np.inf)[:, smallest:]
-        drop = (ends - np.maximum.accumulate(starts, axis=1)).min(axis=1)
-        alive = alive[drop < -1e-9]
-        if not len(alive):
+        row = alive[int(np.argmin(drop[drop < -1e-9]))]
+        found = _run(best, block[row], projected[row], z[row], None if edge is None else edge[row], smallest)
+        if found.coverage >= best.coverage:  # the rounding of millions of rows, not a worse run
             break
-        row = alive[0] if len(alive) == 1 else alive[int(np.argmin(drop[drop < -1e-9]))]
-        best = _run(best, block[row], projected[row], sums[row], edge[row], smallest)
+        best = found
+        drop = _deepest(z[alive], None if edge is None else edge[alive], best.coverage, smallest)
+        alive = alive[drop < -1e-9]
     return best
+
+
+def _deepest(z: np.ndarray, edge: np.ndarray | None, coverage: float, smallest: int) -> np.ndarray:
+    """The lowest sum of z - coverage over runs of enough entries, per row; below 0 a run covers less."""
+    starts, ends = _ends(z, edge, coverage, smallest)
+    return np.asarray((ends - np.maximum.accumulate(starts, axis=-1)).min(axis=-1))
+
+
+def _ends(
+    z: np.ndarray, edge: np.ndarray | None, coverage: float, smallest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Excess over the coverage before each possible start of a run, and up to each possible end.
+
+    Entry i of the starts is the earliest partner that entry i of the ends may have: all starts up to it
+    leave at least ``smallest`` rows between.
+    """
+    excess = np.zeros((*z.shape[:-1], z.shape[-1] + 1))
+    np.cumsum(z, axis=-1, out=excess[..., 1:])  # whole numbers: exact
+    excess -= coverage * np.arange(excess.shape[-1])
+    last = excess.shape[-1] - smallest
+    if edge is None:
+        return excess[..., :last], excess[..., smallest:]
+    return (
+        np.where(edge, excess, -np.inf)[..., :last],
+        np.where(edge, excess, np.inf)[..., smallest:],
+    )
 
 
 def _run(
     best: Slab,
     direction: np.ndarray,
     projected: np.ndarray,
-    sums: np.ndarray,
-    edge: np.ndarray,
+    z: np.ndarray,
+    edge: np.ndarray | None,
     smallest: int,
 ) -> Slab:
     n = len(projected)
-    excess = sums - best.coverage * np.arange(n + 1)
-    starts = np.where(edge, excess, -np.inf)[: n + 1 - smallest]
-    ends = np.where(edge, excess, np.inf)[smallest:]
+    starts, ends = _ends(z, edge, best.coverage, smallest)
     end = int(np.argmin(ends - np.maximum.accumulate(starts)))
     first = int(np.argmax(starts[: end + 1]))
     last = end + smallest  # rows first .. last - 1
     low = -math.inf if first == 0 else 0.5 * (projected[first - 1] + projected[first])
     high = math.inf if last == n else 0.5 * (projected[last - 1] + projected[last])
-    coverage = float((sums[last] - sums[first]) / (last - first))
+    coverage = float(z[first:last].mean())
     return Slab(direction, float(low), float(high), coverage, (last - first) / n)
 
 
