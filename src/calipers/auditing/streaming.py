@@ -34,7 +34,7 @@ from calipers.engines.counts import CountState
 from calipers.engines.ease import EaseRangeState
 from calipers.engines.judging import FEWEST_MISSES, JuryState, form_jury
 from calipers.engines.levelled import AtLevel, RivalState, WidthState
-from calipers.engines.running import Engine, States, engine_of, run_states
+from calipers.engines.running import Engine, States, engine_of, named_file, run_states, unchanging_files
 from calipers.engines.sampling import Sample, SampleState
 from calipers.engines.sources import Piece, Source
 from calipers.inputs import check_alphas, check_confidence
@@ -113,7 +113,8 @@ def audit_stream(
         confidence=check_confidence(confidence), n_calibration=n_calibration, engine=engine_of(engine),
         sample_rows=sample_rows, progress=progress,
     )  # fmt: skip
-    return _audit(job, mute=mute, name=name, place=place)
+    with unchanging_files(pieces):
+        return _audit(job, mute=mute, name=name, place=place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,9 @@ class _Job:
 
 def _audit(job: _Job, *, mute: Iterable[str], name: str, place: str) -> Audit:
     checks = without(CHECKS, mute)
-    found = job.run(_first_states(job, job.pieces[0].head()), "all rows")
+    with named_file(job.pieces[0]):
+        states = _first_states(job, job.pieces[0].head())
+    found = job.run(states, "all rows")
     sample: Sample = found["sample"]
     material = _material(job, sample)
     lake = Lake(material=material, n=sample.n_rows, found=found)

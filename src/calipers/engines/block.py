@@ -266,7 +266,11 @@ def _codes(block: Block) -> np.ndarray | None:
         if wide.ndim > 1 and (found is None or is_frame(table)):
             # A dataframe that names its columns after the labels, in another order, is refused.
             distinct = labels.labels if isinstance(labels, Coded) else labels
-            found = encode_labels(distinct, wide.shape[1], classes=block.classes, table=table)
+            try:
+                found = encode_labels(distinct, wide.shape[1], classes=block.classes, table=table)
+            except InputError:  # once more for the row, where labels were looked at once each
+                found = encode_labels(np.asarray(labels), wide.shape[1], classes=block.classes, table=table)
+                raise
     if found is None:
         return None
     return np.asarray(found)[labels.codes] if isinstance(labels, Coded) else np.asarray(found)

@@ -6,7 +6,7 @@ Local files and the clouds polars knows are read by polars. Everything else that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
 _PARQUET = (".parquet", ".pq")
+# Rows of a csv file that are looked at for the types of its columns, as in memory.
+_TYPE_ROWS = 100_000
 # Addresses that polars opens by itself.
 _NATIVE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "http", "https", "file", "hf")
 
@@ -36,6 +38,10 @@ class Reader(Protocol):
         """Names of the columns."""
 
     @property
+    def kinds(self) -> Mapping[str, str]:
+        """Column to what it holds: "numbers", "text", ...; empty text where nothing can be said."""
+
+    @property
     def n_rows(self) -> int:
         """Rows in the file."""
 
@@ -46,15 +52,41 @@ class Reader(Protocol):
 def expand(pattern: str, storage: Mapping[str, Any] | None = None) -> list[str]:
     """The files a pattern, a folder or an address stands for, sorted; a plain path stands for itself."""
     if "://" in pattern:
-        return _expand_address(pattern, dict(storage or {}))
-    path = Path(pattern)
-    if path.is_dir():
-        return _of_folder(str(file) for file in path.rglob("*"))
-    if not _has_wildcard(pattern):
+        found = _expand_address(pattern, dict(storage or {}))
+    elif Path(pattern).is_dir():
+        found = _of_folder(str(file) for file in Path(pattern).rglob("*"))
+    elif not _has_wildcard(pattern) or Path(pattern).exists():
         return [pattern]
+    else:
+        found = _of_pattern(Path(pattern))
+    if not found:
+        raise InputError(
+            f"no file matches {pattern}; files that end in {', '.join(_ENDINGS)} are looked for."
+        )
+    return found
+
+
+def _of_pattern(path: Path) -> list[str]:
+    """Files that match, and those in folders that match."""
     root = Path(path.anchor) if path.is_absolute() else Path()
     found = sorted(root.glob(str(path.relative_to(path.anchor))))
-    return [name for file in found for name in (expand(str(file)) if file.is_dir() else [str(file)])]
+    inside = (_of_folder(str(f) for f in file.rglob("*")) if file.is_dir() else [str(file)] for file in found)
+    return [name for names in inside for name in names]
+
+
+def distinct(files: Iterable[str]) -> list[str]:
+    """Every file once, however its path is spelled.
+
+    Examples
+    --------
+    >>> from calipers.engines.places import distinct
+    >>> distinct(["logs/a.csv", "logs/./a.csv", "s3://lake/a.csv"])
+    ['logs/a.csv', 's3://lake/a.csv']
+    """
+    known: dict[str, str] = {}
+    for file in files:
+        known.setdefault(file if "://" in file else str(Path(file).absolute()), file)
+    return list(known.values())
 
 
 def _expand_address(address: str, storage: dict[str, Any]) -> list[str]:
@@ -82,6 +114,8 @@ def _has_wildcard(pattern: str) -> bool:
 def open_file(path: str, storage: Mapping[str, Any] | None = None) -> Reader:
     """The reader of a file, by its address and ending."""
     if not path.lower().endswith(_ENDINGS):
+        if "://" not in path and not Path(path).exists():
+            raise InputError(f"{path} does not exist.")
         raise InputError(f"{path} must end in .parquet, .arrow, .csv or .tsv to be streamed.")
     return _opened(path, file_stamp(path), _Options(storage or {}))
 
@@ -120,7 +154,17 @@ class PolarsReader:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(_guarded(self.path, self.lazy.collect_schema).names())
+        return tuple(self._schema)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """Column to what it holds."""
+        return {name: _kind(dtype) for name, dtype in self._schema.items()}
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = _guarded(self.path, self.lazy.collect_schema)
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -137,6 +181,19 @@ class PolarsReader:
         return frame
 
 
+def _kind(dtype: Any) -> str:
+    """What a column holds, in words; nothing for a column without any value."""
+    import polars as pl
+
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "text"
+    if dtype == pl.Boolean:
+        return "true and false"
+    if dtype == pl.Null:
+        return ""
+    return "numbers" if dtype.is_numeric() else "times" if dtype.is_temporal() else str(dtype)
+
+
 def _scan(path: str, storage: Mapping[str, Any]) -> pl.LazyFrame:
     import polars as pl
 
@@ -144,8 +201,23 @@ def _scan(path: str, storage: Mapping[str, Any]) -> pl.LazyFrame:
     if name.endswith(_PARQUET):
         return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
     if name.endswith((".csv", ".tsv")):
-        return pl.scan_csv(path, separator="\t" if name.endswith(".tsv") else ",", storage_options=options)
-    return pl.scan_ipc(path, storage_options=options)
+        separator = "\t" if name.endswith(".tsv") else ","
+        found = pl.scan_csv(
+            path, separator=separator, storage_options=options, infer_schema_length=_TYPE_ROWS
+        )
+        return found.with_columns(_folder_columns(path))
+    return pl.scan_ipc(path, storage_options=options, hive_partitioning=True)
+
+
+def _folder_columns(path: str) -> list[pl.Expr]:
+    """Columns that ``key=value`` folders state, numbers as numbers; what polars does for parquet."""
+    import polars as pl
+
+    folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return [
+        pl.lit(int(value) if value.lstrip("-").isdigit() else value).alias(name)
+        for name, value in folders.items()
+    ]
 
 
 def _guarded(path: str, work: Any) -> Any:
@@ -192,6 +264,15 @@ class AddressReader:
         with _reached(path, self._open) as file:
             self.groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             self._columns = (*file.schema_arrow.names, *self.folders)
+            import polars as pl
+
+            empty = pl.DataFrame(file.schema_arrow.empty_table())
+            self._kinds = {name: _kind(dtype) for name, dtype in empty.schema.items()}
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Column to what it holds; folders hold text."""
+        return self._kinds | dict.fromkeys(self.folders, "text")
 
     @property
     def columns(self) -> tuple[str, ...]:

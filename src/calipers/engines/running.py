@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from calipers.engines.catalogue import state_of
 from calipers.engines.memory import keep_freed_memory
+from calipers.engines.places import Stamp, file_stamp
 from calipers.engines.sources import Piece, Source
 from calipers.engines.state import Result, State
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.results import Estimate, EstimateTable
 
 States = dict[str, State]
@@ -34,10 +37,33 @@ def absorb_piece(piece: Piece, states: States) -> States:
     """Fresh states that have seen one piece; what every worker does."""
     keep_freed_memory()
     own = {name: state.fresh() for name, state in states.items()}
-    for block in piece.blocks():
-        for state in own.values():
-            state.absorb(block)
+    with named_file(piece) as reached:
+        for block in piece.blocks():
+            for state in own.values():
+                state.absorb(block)
+            reached.rows += block.n
     return own
+
+
+@dataclass
+class _Reached:
+    """Rows of a piece that are done."""
+
+    rows: int = 0
+
+
+@contextmanager
+def named_file(piece: Piece) -> Iterator[_Reached]:
+    """Refusals of rows of a file name it, and the row from which theirs are counted."""
+    reached = _Reached()
+    try:
+        yield reached
+    except (InputError, InputTypeError) as refusal:
+        path, said = getattr(piece, "path", ""), str(refusal)
+        start = getattr(piece, "start", 0) + reached.rows
+        where = [path] if path not in said else []
+        where += [f"counting from row {start}"] if path and start and " row " in said else []
+        raise type(refusal)(": ".join([", ".join(where), said]) if where else said) from None
 
 
 def merged(parts: Sequence[States]) -> States:
@@ -191,7 +217,9 @@ def measure(
     states: States = {
         name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen
     }
-    finished = run_states(states, source.pieces(), engine_of(engine), progress or _silent)
+    pieces = source.pieces()
+    with unchanging_files(pieces):
+        finished = run_states(states, pieces, engine_of(engine), progress or _silent)
     return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
 
 
@@ -205,6 +233,33 @@ def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress
         states = {name: state for name, state in following.items() if state is not None}
         pieces = [piece.checked() for piece in pieces]
     return finished
+
+
+@contextmanager
+def unchanging_files(pieces: Sequence[Piece]) -> Iterator[None]:
+    """Refuse an answer from files that were written to while they were read, pass after pass.
+
+    Files with an address are not looked at again: their stores replace them as a whole, and asking costs a
+    request each.
+    """
+    before = _stamps(pieces)
+    try:
+        yield
+    except Exception:
+        _require_unchanged(before)  # rows that no earlier pass has seen break anything, anywhere
+        raise
+    _require_unchanged(before)
+
+
+def _stamps(pieces: Sequence[Piece]) -> dict[str, Stamp | None]:
+    paths = dict.fromkeys(str(piece.path) for piece in pieces if hasattr(piece, "path"))
+    return {path: file_stamp(path) for path in paths}
+
+
+def _require_unchanged(before: dict[str, Stamp | None]) -> None:
+    for path, stamp in before.items():
+        if file_stamp(path) != stamp:
+            raise InputError(f"{path} changed while it was read. Run again when nothing writes to it.")
 
 
 def wanted_pieces(pieces: Sequence[Piece], states: States) -> Sequence[Piece]:

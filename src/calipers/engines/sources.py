@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from calipers.arrays import as_numpy, is_frame, short_repr
+from calipers.engines.agreement import FirstFile
 from calipers.engines.block import Block
 from calipers.engines.coded import Coded
 from calipers.engines.fusing import MANY_ROWS
-from calipers.engines.places import Reader, expand, open_file
+from calipers.engines.places import Reader, distinct, expand, open_file
 from calipers.engines.rowkeys import Place
 from calipers.engines.scoring import ConformalScores
 from calipers.exceptions import InputError
@@ -313,19 +314,21 @@ class FileSource:
     def files(self) -> list[str]:
         """The files the patterns stand for, sorted; an error when there are none."""
         wanted = [self.paths] if isinstance(self.paths, str) else [str(path) for path in self.paths]
-        found = [file for pattern in wanted for file in expand(pattern, self.storage)]
-        if not found:
-            raise InputError(f"no file matches {', '.join(wanted)}.")
-        return list(dict.fromkeys(found))
+        return distinct(file for pattern in wanted for file in expand(pattern, self.storage))
 
     def pieces(self) -> list[FilePiece]:
         """Ranges of rows of every file; row counts come from the files' own footers where they have one."""
         files = self.files()
-        pieces = []
+        pieces: list[FilePiece] = []
+        first: FirstFile | None = None
         for path, origin in zip(files, short_names(files), strict=True):
             reader = open_file(path, self.storage)
-            roles = self.roles(reader, path)
-            n, step = reader.n_rows, self.piece_rows or _rows_per_piece(roles)
+            roles, n = self.roles(reader, path), reader.n_rows
+            if not n:
+                continue
+            first = first or FirstFile(path, roles, reader.kinds)
+            roles = first.agreed(path, roles, reader.kinds)
+            step = self.piece_rows or _rows_per_piece(roles)
             shared = (roles, self.classes, self.alpha, dict(self.storage), self.conformal, origin)
             pieces += [FilePiece(path, start, min(step, n - start), *shared) for start in range(0, n, step)]
         if not pieces:

@@ -153,6 +153,7 @@ def test_files_give_the_numbers_of_arrays(tmp_path):
 def test_wrong_sources_are_named(tmp_path):
     with pytest.raises(InputError, match="no file matches"):
         FileSource(str(tmp_path / "*.parquet")).pieces()
+    (tmp_path / "rows.xls").touch()
     with pytest.raises(InputError, match="must end in .parquet"):
         FileSource(str(tmp_path / "rows.xls")).pieces()
     with pytest.raises(InputError, match="these rows have no ease; they have y_true, intervals"):

@@ -46,7 +46,9 @@ def parts_of(ease: np.ndarray, n_parts: int) -> tuple[np.ndarray, int]:
 
 
 def part_names(n_parts: int) -> tuple[str, ...]:
-    """The parts in words, hardest first."""
+    """The parts in words, hardest first; one part where no row is harder than another."""
+    if n_parts == 1:
+        return ("all rows",)
     if n_parts not in _NAMES:
         middle = tuple(f"part {i + 1} of {n_parts}" for i in range(1, n_parts - 1))
         return (f"hardest part (1 of {n_parts})", *middle, f"easiest part ({n_parts} of {n_parts})")
