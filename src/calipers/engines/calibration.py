@@ -118,16 +118,20 @@ class BucketSums:
         """Largest score of every bucket; minus infinity where there is none."""
         return np.asarray(self.table[:, self.N_SUMS + 1])
 
-    def add(self, bucket: np.ndarray, rows: Rows) -> None:
+    def add(self, bucket: np.ndarray, rows: Rows, compiled: Any = None) -> None:
         """Add rows that fall into the given buckets."""
         f, y, w = rows
-        if w is None:
+        if compiled is not None and w is None:
+            compiled.add_at_buckets(bucket, f, y, self.table)
+            return
+        if w is None and bucket.size > self.low.size:
             self._add_single_rows(bucket, f, y)
         else:
-            step = w * (y - f)
-            columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), w, w * f, w * y, step * step)
+            step = (y - f) if w is None else w * (y - f)
+            mass = np.ones(f.size) if w is None else w
+            columns = (np.maximum(step, 0.0), np.maximum(-step, 0.0), mass, mass * f, mass * y, step * step)
             for k, column in enumerate(columns):
-                self.table[:, k] += np.bincount(bucket, weights=column, minlength=self.low.size)
+                np.add.at(self.table[:, k], bucket, column)
         np.minimum.at(self.low, bucket, f)
         np.maximum.at(self.high, bucket, f)
 
@@ -239,6 +243,7 @@ class CalibrationState(State):
         "kept",
         "n_buckets",
         "n_rows",
+        "near",
         "options",
         "totals",
     )
@@ -258,6 +263,7 @@ class CalibrationState(State):
         # weight, squared weight, squared residual, variance under calibration, impossible outcomes
         self.totals, self.n_rows = np.zeros(5), 0
         self.kept: list[Rows] | None = [] if base is None else None
+        self.near: np.ndarray | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -295,12 +301,17 @@ class CalibrationState(State):
 
     def _absorb_open(self, block: Block, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
-        found = before.open_rows(block, is_open)
-        self.buckets.add(self.bucket_of(found[0]), found)
+        if self.near is None:
+            self.near = before.near_open(is_open)
+        found = before.open_rows(block, is_open, self.near)
+        self.buckets.add(self.bucket_of(found[0]), found, block.kernels)
 
-    def open_rows(self, block: Block, is_open: np.ndarray) -> Rows:
+    def near_open(self, is_open: np.ndarray) -> np.ndarray:
+        """Which equal buckets hold an open bucket."""
+        return is_open if self.grid is None else self.grid.touched(is_open)
+
+    def open_rows(self, block: Block, is_open: np.ndarray, near: np.ndarray) -> Rows:
         """The rows of the block that lie in open buckets: first by equal buckets, then by their own."""
-        near = is_open if self.grid is None else self.grid.touched(is_open)
         given, w = stated(block, self.column), block.weights
         if (compiled := block.kernels) is None:
             rows = np.flatnonzero(near[_equal_bucket(unit_scores(given), self.n_buckets)])
@@ -381,10 +392,11 @@ class CalibrationState(State):
 class OpenRowsState(State):
     """Last pass: the rows of the open buckets, kept."""
 
-    __slots__ = ("counted", "is_open", "parts")
+    __slots__ = ("counted", "is_open", "near", "parts")
 
     def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
         self.counted, self.is_open = counted, is_open
+        self.near = counted.near_open(is_open)
         self.parts: list[Rows] = []
 
     @property
@@ -398,7 +410,7 @@ class OpenRowsState(State):
 
     def absorb(self, block: Block) -> None:
         """Keep the block's rows in open buckets."""
-        self.parts.append(self.counted.open_rows(block, self.is_open))
+        self.parts.append(self.counted.open_rows(block, self.is_open, self.near))
 
     def merge(self, other: Self) -> Self:
         """Keep the other's rows too."""

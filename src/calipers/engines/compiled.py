@@ -222,24 +222,38 @@ def rows_near(scores: Any, near: Any, found: Any) -> int:
 
 
 @_compiled
+def add_row(row: Any, x: float, hit: float) -> float:
+    """One row of weight 1 into its line of the table of `BucketSums`; the length of its step.
+
+    Products with 0 and 1 instead of a branch, which nobody could predict.
+    """
+    rise, fall = hit * (1.0 - x), (1.0 - hit) * x
+    step = rise + fall
+    row[0] += rise
+    row[1] += fall
+    row[2] += 1.0
+    row[3] += x
+    row[4] += hit
+    row[5] += step * step
+    row[6], row[7] = min(row[6], x), max(row[7], x)
+    return step
+
+
+@_compiled
+def add_at_buckets(bucket: Any, scores: Any, happened: Any, table: Any) -> None:
+    """Rows of weight 1 into the given buckets."""
+    for i in range(scores.size):
+        add_row(table[bucket[i]], scores[i], np.float64(happened[i]))
+
+
+@_compiled
 def add_to_buckets(scores: Any, happened: Any, table: Any, totals: Any) -> None:
-    """Rows of weight 1 into the table of `BucketSums`, a row per bucket, and into the five totals."""
+    """Rows of weight 1 into equal buckets, and into the five totals of the state."""
     n_buckets = table.shape[0]
     square, variance, wrong = 0.0, 0.0, 0
     for i in range(scores.size):
-        x = min(np.float64(scores[i]), 1.0) + 0.0
-        row = table[min(int(x * n_buckets), n_buckets - 1)]
-        # Products with 0 and 1 instead of a branch, which nobody can predict.
-        hit = np.float64(happened[i])
-        rise, fall = hit * (1.0 - x), (1.0 - hit) * x
-        step = rise + fall
-        row[0] += rise
-        row[1] += fall
-        row[2] += 1.0
-        row[3] += x
-        row[4] += hit
-        row[5] += step * step
-        row[6], row[7] = min(row[6], x), max(row[7], x)
+        x, hit = min(np.float64(scores[i]), 1.0) + 0.0, np.float64(happened[i])
+        step = add_row(table[min(int(x * n_buckets), n_buckets - 1)], x, hit)
         square += step * step
         variance += x * (1.0 - x)
         wrong += x == 1.0 - hit

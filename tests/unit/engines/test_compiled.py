@@ -138,6 +138,18 @@ def test_buckets_and_totals_are_those_of_the_rows(kind):
     assert (found.low == exact.low).all()
     assert (found.high == exact.high).all()
     np.testing.assert_allclose(totals, _totals(rows), rtol=1e-12)
+    again = BucketSums(256)
+    again.add(_equal_bucket(rows[0], 256), rows, compiled)
+    np.testing.assert_allclose(again.table, exact.table, rtol=1e-12, atol=1e-12)
+
+
+def test_few_rows_are_added_to_many_buckets_as_many_to_few():
+    rng = np.random.default_rng(8)
+    f, y = rng.random(40), rng.random(40) < 0.5
+    one_by_one, at_once = BucketSums(64), BucketSums(64)
+    one_by_one.add(_equal_bucket(f, 64), (f, y, None))
+    at_once._add_single_rows(_equal_bucket(f, 64), f, y)
+    np.testing.assert_allclose(one_by_one.sums, at_once.sums, rtol=1e-12, atol=1e-12)
 
 
 def test_rows_near_open_buckets_are_found_in_order():
