@@ -14,7 +14,17 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import calipers
-from calipers import auditing, conformal, datasets, engines, inference, integrations, metrics, performance
+from calipers import (
+    arrays,
+    auditing,
+    conformal,
+    datasets,
+    engines,
+    inference,
+    integrations,
+    metrics,
+    performance,
+)
 from calipers.inputs import check_features
 from calipers.results import Curve, Estimate, EstimateTable, Finding, RankComparison
 from calipers.studies import Claim, StudyReport
@@ -41,6 +51,7 @@ def ranking() -> RankComparison:
 
 # Class -> how to make one that is as large as in real work.
 EXAMPLES: dict[str, Callable[[], Any]] = {
+    "arrays.SortedColumn": lambda: arrays.SortedColumn(np.sort(V)),
     "auditing.Audit": audit,
     "auditing.Comparison": lambda: calipers.compare({"a": audit(), "b": audit()}),
     "auditing.Picture": lambda: audit().pictures[0],

@@ -60,6 +60,9 @@ class SortedColumn:
         self._asked = 0
         self._cells: _Cells | None = None
 
+    def __repr__(self) -> str:
+        return f"SortedColumn({int(self.ordered.shape[0])} values)"
+
     def search(self, values: Array, *, side: Side = "left") -> Array:
         """How many entries lie below each of the values ("right": at or below it), as integers."""
         if not isinstance(self.ordered, np.ndarray):

@@ -127,6 +127,12 @@ class Block:
         found: np.ndarray | None = self._cache[key]
         return found
 
+    def coded(self, name: str) -> np.ndarray | Coded:
+        """The column, as codes where it is known to take few values."""
+        if name == "size" and (labels := self.get("n_labels")) is not None:
+            return Coded(np.arange(self["sets_at_level"].shape[1] + 1), labels)
+        return self[name]
+
     def remember(self, name: str, column: np.ndarray) -> None:
         """Keep a column that was found on the way to another."""
         self._cache[name] = column
@@ -309,12 +315,18 @@ def _covered(block: Block) -> np.ndarray | None:
 
 
 def _size(block: Block) -> np.ndarray | None:
-    if (sets := block.derived_sets()) is not None:
-        # Small integers add up many at a time; no set holds more labels than there are.
-        small = np.uint8 if sets.shape[1] < 256 else np.int64
-        return np.asarray(np.add.reduce(sets.view(np.uint8), axis=1, dtype=small).astype(np.int64))
+    if (labels := block.get("n_labels")) is not None:
+        return labels.astype(np.int64)
     intervals = block.get("interval_at_level")
     return None if intervals is None else np.asarray(intervals[:, 1] - intervals[:, 0])
+
+
+def _n_labels(block: Block) -> np.ndarray | None:
+    """Labels in every set, in the smallest integers that hold their number: many add up at a time."""
+    if (sets := block.derived_sets()) is None:
+        return None
+    small = np.uint8 if sets.shape[1] < 256 else np.int64
+    return np.asarray(np.add.reduce(sets.view(np.uint8), axis=1, dtype=small))
 
 
 def _empty(block: Block) -> np.ndarray | None:
@@ -377,11 +389,20 @@ def _top_is_right(block: Block) -> np.ndarray | None:
 
 
 # What depends on the level; everything else is shared between levels.
-_LEVELLED = frozenset({"sets_at_level", "interval_at_level", "covered", "size", "empty", "hardness"}) | {
-    "error",
-    "width",
-    "prediction",
-}
+_LEVELLED = frozenset(
+    {
+        "sets_at_level",
+        "interval_at_level",
+        "covered",
+        "size",
+        "n_labels",
+        "empty",
+        "hardness",
+        "error",
+        "width",
+        "prediction",
+    }
+)
 _DERIVED: dict[str, Callable[[Block], np.ndarray | None]] = {
     "codes": _codes,
     "outcomes": _outcomes,
@@ -390,6 +411,7 @@ _DERIVED: dict[str, Callable[[Block], np.ndarray | None]] = {
     "interval_at_level": _interval_at_level,
     "covered": _covered,
     "size": _size,
+    "n_labels": _n_labels,
     "empty": _empty,
     "ranks": _ranks,
     "hardness": _hardness,

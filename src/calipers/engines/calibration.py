@@ -16,6 +16,7 @@ import numpy as np
 
 from calipers.arrays import generator
 from calipers.engines.block import Block
+from calipers.engines.fusing import kernels
 from calipers.engines.state import Result, State
 from calipers.metrics import calibration_error
 from calipers.metrics.reliability.calibration_measure import error_from_parts
@@ -37,6 +38,8 @@ _N_BUCKETS = 1 << 16
 # Few enough rows to keep, in all open buckets or in all.
 _KEPT_ROWS = 500_000
 _SMALL = 100_000
+# Rows that wait for their buckets, at most.
+_PUT_OFF = 1 << 20
 
 # Score, whether it happened, weight (None when every row counts once).
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -245,6 +248,7 @@ class CalibrationState(State):
         "n_rows",
         "near",
         "options",
+        "put_off",
         "totals",
     )
 
@@ -264,6 +268,8 @@ class CalibrationState(State):
         self.totals, self.n_rows = np.zeros(5), 0
         self.kept: list[Rows] | None = [] if base is None else None
         self.near: np.ndarray | None = None
+        # Score and outcome of rows that wait for their buckets.
+        self.put_off: list[tuple[np.ndarray, np.ndarray]] = []
 
     @property
     def needs(self) -> frozenset[str]:
@@ -286,18 +292,24 @@ class CalibrationState(State):
         if self.base is not None:
             self._absorb_open(block, *self.base)
             return
-        compiled = block.kernels
-        if compiled is not None and block.weights is None and self.n_rows + block.n > _SMALL:
-            stated_now, happened = stated(block, self.column), outcomes(block, self.column)
-            compiled.add_to_buckets(stated_now, happened, self.buckets.table, self.totals)
+        if block.fused and block.kernels and block.weights is None and self.n_rows + block.n > _SMALL:
+            self.put_off.append((stated(block, self.column), outcomes(block, self.column)))
             self.n_rows += block.n
             self._keep(None)
+            if sum(f.size for f, _ in self.put_off) >= _PUT_OFF:
+                self.settle()
             return
         rows = binary_rows(block, self.column)
         self.buckets.add(self.bucket_of(rows[0]), rows)
         self.totals += _totals(rows)
         self.n_rows += block.n
         self._keep([rows])
+
+    def settle(self) -> None:
+        """Add the rows that were put off: together, while the buckets are near the processor."""
+        for f, happened in self.put_off:
+            kernels().add_to_buckets(f, happened, self.buckets.table, self.totals)
+        self.put_off = []
 
     def _absorb_open(self, block: Block, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
@@ -336,6 +348,8 @@ class CalibrationState(State):
 
     def merge(self, other: Self) -> Self:
         """Add the other's buckets and sums."""
+        self.settle()
+        other.settle()
         self.buckets.merge(other.buckets)
         self.totals += other.totals
         self.n_rows += other.n_rows
@@ -353,6 +367,7 @@ class CalibrationState(State):
 
     def advance(self) -> State | None:
         """Finer buckets where too many rows are open, the open rows themselves, or nothing more."""
+        self.settle()
         if self.base is not None:
             self._take_over(*self.base)
         if self.kept is not None:
@@ -382,6 +397,7 @@ class CalibrationState(State):
 
     def finish(self) -> Result:
         """The estimate: from the rows when few were seen, from the buckets otherwise."""
+        self.settle()
         if self.kept is not None:
             f, y, w = joined(self.kept)
             chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}

@@ -66,6 +66,11 @@ class ClasswiseState(State):
         # A copy: a view would keep all the columns of its piece.
         self._keep([(np.array(P), block["codes"], block.weights)] if self.kept is not None else None)
 
+    def settle(self) -> None:
+        """Class after class, what was put off."""
+        for part in self.parts or ():
+            part.settle()
+
     def _first_parts(self, n_classes: int) -> list[State]:
         buckets = min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1))
         return [CalibrationState(self.options, column=k, n_buckets=buckets) for k in range(n_classes)]

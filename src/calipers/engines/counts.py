@@ -52,7 +52,7 @@ class CountState(State):
 
     def distinct(self, block: Block) -> tuple[list[tuple[Any, ...]], list[float]]:
         """The distinct rows of the block and how often each occurs."""
-        return distinct_rows([block[name] for name in self.columns], block.weights, block.kernels)
+        return distinct_rows([block.coded(name) for name in self.columns], block.weights, block.kernels)
 
     def add(self, rows: list[tuple[Any, ...]], counts: list[float]) -> None:
         """Add to the counts of distinct rows."""

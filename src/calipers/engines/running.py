@@ -42,6 +42,8 @@ def absorb_piece(piece: Piece, states: States) -> States:
             for state in own.values():
                 state.absorb(block)
             reached.rows += block.n
+    for state in own.values():
+        state.settle()
     return own
 
 

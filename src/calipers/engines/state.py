@@ -42,6 +42,9 @@ class State(ABC):
     def absorb(self, block: Block) -> None:
         """Take in a block of rows."""
 
+    def settle(self) -> None:  # noqa: B027 - most states put nothing off
+        """Do what was put off while blocks came in; a piece has ended, and the state may travel."""
+
     @abstractmethod
     def merge(self, other: Self) -> Self:
         """Take in what another state of the same kind has seen; returns this one."""

@@ -38,7 +38,7 @@ class Numbers:
 
 
 class Bits:
-    """Booleans without nulls, eight to a byte as arrow keeps them, unpacked many at a time."""
+    """Booleans without nulls, eight to a byte as arrow keeps them."""
 
     __slots__ = ("packed", "skipped")
 
@@ -52,6 +52,23 @@ class Bits:
         first, skipped = divmod(self.skipped + start, 8)
         bits = np.unpackbits(self.packed[first:], count=skipped + len(out), bitorder="little")
         out[:] = bits[skipped:].view(bool)
+
+    def bytes_of(self, start: int, n: int) -> np.ndarray | None:
+        """The bytes of n rows from ``start`` on; None when they do not begin with a byte of their own."""
+        first, skipped = divmod(self.skipped + start, 8)
+        return None if skipped else self.packed[first : first + (n + 7) // 8]
+
+
+def _unpacked(columns: Sequence[Bits], start: int, n: int) -> np.ndarray:
+    """Bits as booleans (K, n): all columns at once where their rows begin with a byte."""
+    parts = [column.bytes_of(start, n) for column in columns]
+    if all(part is not None for part in parts):
+        packed = np.stack([part for part in parts if part is not None])
+        return np.unpackbits(packed, axis=1, count=n, bitorder="little").view(bool)
+    matrix = np.empty((len(columns), n), dtype=bool)
+    for column, out in zip(columns, matrix, strict=True):
+        column.write(start, out)
+    return matrix
 
 
 class SideBySide:
@@ -102,6 +119,9 @@ class SideBySide:
         return part
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        bits = [column for column in self.columns if isinstance(column, Bits)]
+        if len(bits) == len(self.columns):
+            return np.asarray(_unpacked(bits, self.start, len(self)).T, dtype=dtype)
         matrix: np.ndarray = np.empty((len(self.columns), len(self)), dtype=self.dtype)
         for column, out in zip(self.columns, matrix, strict=True):
             column.write(self.start, out)
