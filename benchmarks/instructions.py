@@ -59,6 +59,20 @@ KERNELS = {
         "from calipers.metrics import t_cv; e = rng.random(20000); z = rng.random(20000) < 0.9",
         "t_cv(z, e, alpha=0.1)",
     ),
+    "T-SS, 20000, 99 shuffles": (
+        (
+            "from calipers.metrics import t_ss; e = rng.random(20000); "
+            "r = 1 + rng.poisson(4 * (1 - e)); s = 1 + rng.poisson(6 * (1 - e))"
+        ),
+        "t_ss(r, s, e, n_permutations=99, random_state=0)",
+    ),
+    "isotonic prediction, 20000": (
+        (
+            "from calipers.calibration import IsotonicCalibrator as I; f = rng.random(20000); "
+            "m = I().fit(f, rng.random(20000) < f)"
+        ),
+        "m.predict(f)",
+    ),
     "worst slab, 500 x 4, 50 directions": (
         (
             "from calipers.metrics import worst_slab_coverage as w; "

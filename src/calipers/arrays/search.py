@@ -41,7 +41,7 @@ class SortedColumn:
 
     Notes
     -----
-    The range of a numpy column is cut into four to eight cells of equal width per entry. Rounding cannot
+    The range of a numpy column is cut into three to six cells of equal width per entry. Rounding cannot
     put a larger number into a lower cell, so all entries in lower cells lie below a value: a table gives
     their number, and one comparison decides where the cell holds one entry. Values in a cell with more are
     searched for as usual, and so are all where most fall into such cells (ties, crowds). The table is made
@@ -81,17 +81,19 @@ class _Cells:
 
     def __init__(self, ordered: np.ndarray, scale: Any, count: int) -> None:
         self.ordered, self.low, self.scale, self.count = ordered, ordered[0], scale, count
-        held = np.bincount(self.of_values(ordered), minlength=count + 1).astype(np.int32)
-        self.before = np.cumsum(held, dtype=np.int32)
-        self.before -= held
-        # The last cell also takes what lies beyond the column, and NaN.
-        self.before[held > 1] = self.before[count] = -1
-        self.ended = np.append(ordered, ordered.dtype.type(np.inf))
+        cells = self.of_values(ordered)
+        self.before = np.zeros(count + 2, dtype=np.int32)
+        np.add.at(self.before, cells + 1, 1)
+        np.cumsum(self.before, out=self.before)
+        self.before[cells[1:][cells[1:] == cells[:-1]]] = -1
+        # The last cell also takes what lies beyond the column, and NaN. The largest entry lies in it or just
+        # before it, so that every other cell has an entry in it or after it to compare with.
+        self.before[count] = -1
 
     @classmethod
     def of(cls, ordered: np.ndarray) -> _Cells | None:
         """The cells, where the column is long, not too long, and its range is a finite number."""
-        count = 1 << int(4 * ordered.size - 1).bit_length()  # a power of two is exact in every float
+        count = 1 << int(3 * ordered.size - 1).bit_length()  # a power of two is exact in every float
         if ordered.size < _FEWEST or count > _MOST_CELLS:
             return None
         with np.errstate(all="ignore"):
@@ -118,7 +120,7 @@ class _Cells:
             if 2 * crowded.size > block.size:
                 found[start:] = np.searchsorted(self.ordered, values[start:], side=side)
                 break
-            at += below(self.ended.take(at, mode="wrap"), block)
+            at += below(self.ordered.take(at, mode="wrap"), block)
             at[crowded] = np.searchsorted(self.ordered, block[crowded], side=side)
             found[start : start + _BLOCK] = at
         return found

@@ -34,7 +34,7 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
 from calipers.inputs.rows import count_true, first_true, missing_mask, numeric, place
 
-_BLOCK = 1 << 13
+_BLOCK = 6 << 10
 # Labels are searched one by one from so many rows in a block on, else all at once.
 _FEWEST_ROWS = 128
 
@@ -302,6 +302,8 @@ class CalibrationScores:
         left, end, size, flat = self._search(block, group, columns)
         # At the end of all cells stands a NaN; at the end of one, the next cell's first score.
         found = (take_at(self.ordered, left) == flat) & (left < end)
+        if isinstance(found, np.ndarray) and self.new_run.all():  # no ties: a run has one score
+            return left, left + found, end, size
         return left, xp.where(found, take_at(self.run_end, left), left), end, size
 
     def _blockwise(self, function: Any, scores: Array, groups: Array | None, tau: Array | None) -> Array:

@@ -68,8 +68,8 @@ def test_the_table_is_used_for_many_values_and_passes_over_crowded_cells(monkeyp
     expected = plain(ordered, values)
     monkeypatch.setattr(search.np, "searchsorted", counting)
     np.testing.assert_array_equal(search_sorted(ordered, values), expected)
-    # With four to eight cells per entry a Poisson(1/4) share of 2.6 % of cells holds two or more.
-    assert 0 < sum(searched) < 0.04 * values.size
+    # 2000 entries in 8192 cells: a Poisson(0.244) share of 2.5 % of the cells holds two or more.
+    assert 0.015 * values.size < sum(searched) < 0.035 * values.size
 
 
 @side
