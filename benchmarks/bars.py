@@ -99,11 +99,11 @@ BARS = [
         Bar(
             PREDICTORS,
             f"full kNN, K = {k}, n = 1000: 100x faster than online-cp",
-            times_faster(f"full_knn_k{k}", "online-cp", 100, 1000),
+            times_faster(f"full kNN, K = {k}", "online-cp", 100, 1000),
         )
         for k in (1, 5)
     ),
-    Bar(PREDICTORS, "full kNN: p-values identical to online-cp's", same_as("full_knn_k1", "online-cp")),
+    Bar(PREDICTORS, "full kNN: p-values identical to online-cp's", same_as("full kNN, K = 1", "online-cp")),
     Bar(PREDICTORS, "USPS study under 15 minutes and 6 GB", study_memory),
     Bar(
         PREDICTORS,

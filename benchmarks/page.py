@@ -11,6 +11,7 @@ from benchmarks.store import Run
 from benchmarks.summary import (
     Cells,
     growth_cells,
+    install_cells,
     markdown_table,
     own_cells,
     ratio_cells,
@@ -37,6 +38,7 @@ def page(run: Run) -> str:
         "## Ratios\n\n" + READING + "\n\n" + markdown_table(ratio_cells(run.measurements)),
         "## Who is wrong\n\n" + WRONG + "\n\n" + table_or(wrong_cells(run.measurements), "Nobody."),
         "## Above the limit\n\n" + FAR + "\n\n" + table_or(far_cells(run), "No task."),
+        "## Installed\n\n" + INSTALLED + "\n\n" + table_or(install_cells(run.measurements), "Not measured."),
         "## Growth\n\n" + GROWTH + "\n\n" + markdown_table(growth_cells(run.measurements)),
         "## Traps\n\n" + TRAPS + "\n\n" + league_part(run),
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
@@ -59,6 +61,7 @@ FAR = (
     "Tasks that take more than twice the bare limit, or longer than a peer whose answer is not wrong, at "
     "their largest size, with what a profile of them says."
 )
+INSTALLED = "Each library with all it requires, without extras, as its pinned environment holds it."
 GROWTH = (
     "Fitted slope of log cost against log size over three sizes; 1 is linear. Short calls have fixed costs."
 )
@@ -66,7 +69,10 @@ TRAPS = (
     "Small inputs on which a released library has been seen to be wrong. Every library that has the feature "
     "is really run, in its pinned environment. `python3 dev.py bench --league`."
 )
-HISTORY = "Every run in `benchmarks/history`.\n\n![Ratios over the runs](images/benchmark-history.png)"
+HISTORY = (
+    "Every run in `benchmarks/history`. Where a limit was stated anew between two runs, its ratio jumps.\n\n"
+    "![Ratios over the runs](images/benchmark-history.png)"
+)
 
 
 def opening(run: Run) -> str:

@@ -8,24 +8,15 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.store import Run
-from benchmarks.summary import number, ratio
+from benchmarks.summary import NOT_TIMED, ratio, right_peers
 
-NOT_TIMED = {"install size"}
 PLACE = ROOT / "docs" / "images" / "benchmark-history.png"
 
 
 def fastest_peer(run: Run, task: str) -> float:
-    """CPU of the fastest peer that gave an answer over ours, at the largest size; NaN without one."""
+    """CPU of the fastest peer that was not wrong over ours, at the largest size; NaN without one."""
     ours = run.of(task)
-    if ours is None:
-        return math.nan
-    peers = [
-        number(m["cpu"])
-        for m in run.measurements
-        if m["task"] == task and m["size"] == ours["size"] and m["library"] not in {"ours", "limit"}
-    ]
-    known = [cpu for cpu in peers if math.isfinite(cpu)]
-    return ratio(min(known), ours["cpu"]) if known else math.nan
+    return min(right_peers(run, task, ours["size"]).values(), default=math.nan) if ours else math.nan
 
 
 def limit_ratio(run: Run, task: str) -> float:
@@ -36,8 +27,8 @@ def limit_ratio(run: Run, task: str) -> float:
 
 
 QUESTIONS = (
-    ("Fastest peer, times our CPU seconds (right of 1: we are faster)", fastest_peer),
-    ("Our CPU seconds, times the bare limit (left of 2: near it)", limit_ratio),
+    ("CPU seconds of the fastest peer over ours: right of 1 we are faster", fastest_peer, 1.0),
+    ("Our CPU seconds over the bare limit: left of 2 we are near it", limit_ratio, 2.0),
 )
 
 
@@ -48,23 +39,29 @@ def draw_history(runs: list[Run], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    tables = [ratios_by_task(runs, reading) for _, reading in QUESTIONS]
+    tables = [ratios_by_task(runs, reading) for _, reading, _ in QUESTIONS]
     heights = [max(2, len(table)) for table in tables]
     figure, panels = plt.subplots(
         2, 1, figsize=(9, 1.8 + 0.24 * sum(heights)), height_ratios=heights, layout="constrained"
     )
     shades = [str(0.75 - 0.75 * (i + 1) / len(runs)) for i in range(len(runs))]  # the newest is black
-    for axes, (title, _), table in zip(panels, QUESTIONS, tables, strict=True):
+    for axes, (title, _, mark), table in zip(panels, QUESTIONS, tables, strict=True):
         for i, run in enumerate(runs):
             values = [series[i] for series in table.values()]
             axes.scatter(
-                values, range(len(table)), color=shades[i], s=22, label=run.content["date"], zorder=i + 2
+                values,
+                range(len(table)),
+                color=shades[i],
+                s=22,
+                label=run.name,
+                zorder=i + 2,
             )
         axes.set_yticks(
             range(len(table)), [f"{task}   {last(v):.3g}x" for task, v in table.items()], fontsize=8
         )
-        axes.axvline(1.0, color="0.5", linewidth=0.8)
+        axes.axvline(mark, color="0.5", linewidth=0.8)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}x")
         axes.grid(axis="both", color="0.92")
         axes.set_axisbelow(True)
         axes.set_title(title, loc="left", fontsize=10)

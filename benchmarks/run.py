@@ -139,7 +139,8 @@ def measure_all(run: store.Run, peers: dict[str, Environment], options: argparse
 
 
 def finish(run: store.Run) -> int:
-    """Store the run, draw the history, write the page."""
+    """Store the run in the order of the tasks, draw the history, write the page."""
+    run.arrange([task.name for _, task in tasks("")])
     run.save()
     picture.draw_history(store.history(), picture.PLACE)
     page.write(run)

@@ -57,6 +57,11 @@ class Run:
         self.content["measurements"] = [*kept, *measurements]
         self.content["date"] = now()
 
+    def arrange(self, tasks: list[str]) -> None:
+        """Measurements in the order of the tasks, then by size; unknown tasks last."""
+        place = {name: i for i, name in enumerate(tasks)}
+        self.measurements.sort(key=lambda m: (place.get(m["task"], len(place)), m["size"]))
+
     def save(self, folder: Path | None = None) -> Path:
         """Write the run; a stopped write leaves the old file."""
         folder = folder or HISTORY

@@ -10,6 +10,8 @@ import numpy as np
 from benchmarks.store import Measurements, Run
 
 Cells = list[list[str]]
+NOT_TIMED = {"install size"}  # measured on disk, not by a clock
+NOT_GROWING = {"import", "command line help"}  # their sizes are repetitions
 
 
 def number(value: Any) -> float:
@@ -29,7 +31,7 @@ def ratio_rows(measurements: Measurements) -> list[dict[str, Any]]:
     rows = []
     for m in measurements:
         base = ours.get((m["task"], m["size"]))
-        if m["library"] == "ours" or base is None:
+        if m["library"] == "ours" or base is None or m["task"] in NOT_TIMED:
             continue
         rows.append(
             {
@@ -41,6 +43,18 @@ def ratio_rows(measurements: Measurements) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return rows
+
+
+def right_peers(run: Run, task: str, size: int) -> dict[str, float]:
+    """CPU of every peer that was not wrong over ours, where both are known."""
+    ours = run.of(task, "ours", size)
+    peers = {
+        m["library"]: ratio(m["cpu"], ours["cpu"] if ours else None)
+        for m in run.measurements
+        if m["task"] == task and m["size"] == size and m["library"] not in {"ours", "limit"}
+        if m["agrees"] not in {"wrong", "differs"}
+    }
+    return {name: value for name, value in peers.items() if math.isfinite(value)}
 
 
 def exponents(measurements: Measurements, field: str) -> dict[tuple[str, str], float]:
@@ -97,9 +111,24 @@ def own_cells(measurements: Measurements) -> Cells:
             m["task"], f"{m['size']:,}", seconds(m["cpu"]), seconds(m["wall"]), mebibytes(m["peak_mb"]),
             m["agrees"], m["problem"][:70],
         ]
-        for m in measurements if m["library"] == "ours"
+        for m in measurements if m["library"] == "ours" and m["task"] not in NOT_TIMED
     ]  # fmt: skip
     return [head, *body]
+
+
+def install_cells(measurements: Measurements) -> Cells:
+    """What an installation brings, the smallest first."""
+    found = [m for m in measurements if m["task"] == "install size" and m["answers"]]
+    found.sort(key=lambda m: m["answers"]["megabytes"])
+    body = [
+        [
+            "Calipers" if m["library"] == "ours" else m["library"],
+            f"{m['answers']['megabytes']:.0f} MB",
+            str(m["answers"]["packages"]),
+        ]
+        for m in found
+    ]
+    return [["library", "on disk", "packages"], *body]
 
 
 def ratio_cells(measurements: Measurements) -> Cells:
@@ -138,7 +167,7 @@ def growth_cells(measurements: Measurements) -> Cells:
     head = ["task", "sizes", "library", "exponent of time", "exponent of memory"]
     body = []
     for task, library in dict.fromkeys((m["task"], m["library"]) for m in measurements):
-        if (task, library) not in time:
+        if (task, library) not in time or task in NOT_GROWING:
             continue
         sizes = sorted({m["size"] for m in measurements if m["task"] == task})
         grown = f"{memory[task, library]:.2f}" if (task, library) in memory else ""

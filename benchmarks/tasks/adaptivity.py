@@ -169,7 +169,7 @@ def same_deterministic(ours: Answers, theirs: Answers) -> bool:
 
 TASKS = [
     Task(
-        name="t_cv and t_ss",
+        name="T-CV and T-SS",
         sizes=(2000, 20_000, 200_000),
         prepare=prepare_rows,
         ours=readings,

@@ -25,6 +25,7 @@ IMPORTS = {
     "relplot": "import relplot",
     "scikit-learn": "import sklearn.calibration, sklearn.isotonic",
 }
+HEAVY = {"torch", "tensorflow", "jax", "keras", "xgboost", "xgboost-cpu", "lightgbm", "catboost"}
 WHOLE = "import calipers.conformal, calipers.metrics, calipers.calibration"
 P_VALUE = "from calipers.conformal import conformal_p_values as p; p([0.1, 0.2], [0.3])"
 
@@ -68,11 +69,15 @@ def applies(marker: str) -> bool:
 
 
 def on_disk(package: str) -> Callable[[Inputs], Answers]:
-    """Megabytes of an installation, and how many packages it brings."""
+    """Megabytes of an installation, how many packages it brings, and how many of those are heavy."""
 
     def run(_: Inputs) -> Answers:
         sizes = {name: size for name, size in closure(package, {}).items() if size}
-        return {"megabytes": round(sum(sizes.values()) / 1e6, 1), "packages": len(sizes)}
+        return {
+            "megabytes": round(sum(sizes.values()) / 1e6, 1),
+            "packages": len(sizes),
+            "heavy": len(HEAVY & set(sizes)),
+        }
 
     return run
 

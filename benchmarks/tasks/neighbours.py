@@ -134,7 +134,7 @@ def six_families(inputs: Inputs) -> Answers:
 TASKS = [
     *(
         Task(
-            name=f"full_knn_k{k}",
+            name=f"full kNN, K = {k}",
             sizes=(250, 500, 1000),
             prepare=lambda n, k=k: prepare_bag(n, k),
             ours=ours,
@@ -147,7 +147,7 @@ TASKS = [
         for k in (1, 5)
     ),
     Task(
-        name="tangent_distances",
+        name="tangent distances",
         sizes=(256, 512, 1024),
         prepare=prepare_images,
         ours=tangent,
@@ -155,7 +155,7 @@ TASKS = [
         bar="within 5x of the matrix products it needs",
     ),
     Task(
-        name="usps_study",
+        name="USPS study",
         sizes=(600, 2400, 9298),
         prepare=prepare_images,
         ours=six_families,

@@ -121,13 +121,38 @@ def test_a_stored_run_names_neither_computer_nor_folder(run, tmp_path):
 
 def test_other_files_of_the_history_are_no_runs(tmp_path):
     (tmp_path / "instructions.json").write_text('{"counts": {}}', encoding="utf-8")
+    (tmp_path / "lake.json").write_text('[{"task": "coverage"}]', encoding="utf-8")
     assert store.history(tmp_path) == []
 
 
 def test_the_picture_shows_the_fastest_peer_and_the_limit(run, tmp_path):
     pytest.importorskip("matplotlib")
+    assert math.isnan(fastest_peer(run, "t"))  # the only peer is wrong
+    run.of("t", "peer")["agrees"] = "right"
     assert fastest_peer(run, "t") == pytest.approx(10.0)
     assert limit_ratio(run, "t") == pytest.approx(2.0)
     assert math.isnan(fastest_peer(run, "unknown"))
     draw_history([run], tmp_path / "images" / "history.png")
     assert (tmp_path / "images" / "history.png").stat().st_size > 10_000
+
+
+def test_a_run_is_arranged_by_task_and_size_however_it_was_measured(run):
+    run.replace([row("first", 5, "ours", 1.0), row("gone", 1, "ours", 1.0)])
+    run.measurements.reverse()
+    run.arrange(["first", "t"])
+    names = [m["task"] for m in run.measurements]
+    assert names == ["first", *["t"] * 9, "gone"]
+    assert [m["size"] for m in run.measurements[1:10]] == [10] * 3 + [100] * 3 + [1000] * 3
+
+
+def test_installed_sizes_have_their_own_table_and_no_ratio(run):
+    sizes = {"ours": 200.0, "small": 30.4}
+    run.replace(
+        [row("install size", 1, k, 0.1, answers={"megabytes": v, "packages": 7}) for k, v in sizes.items()]
+    )
+    assert summary.install_cells(run.measurements)[1:] == [
+        ["small", "30 MB", "7"],
+        ["Calipers", "200 MB", "7"],
+    ]
+    assert all(r["task"] == "t" for r in summary.ratio_rows(run.measurements))
+    assert all(cells[0] != "install size" for cells in summary.own_cells(run.measurements))
