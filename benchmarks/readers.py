@@ -61,17 +61,17 @@ def within_limit(task: str, most: float, size: int) -> Read:
 
 
 def clock_within_limit(task: str, most: float, size: int) -> Read:
-    """The same by the clock, for work that other processes do: their CPU seconds are not ours to read."""
+    """The same for work that waits for others: by the clock, or in CPU seconds when the cores were taken."""
 
     def read(run: Run) -> Reading:
         ours, limit = run.of(task, "ours", size), run.of(task, "limit", size)
         if ours is None or limit is None:
             return NOT_MEASURED
-        found = ratio(ours["wall"], limit["wall"])
-        text = f"{found:.3f}x the bare fits, by the clock"
-        if found > most and busy(ours, run):
-            return Reading(f"{text}; {ours['load']:.0f} processes wanted the cores", None)
-        return Reading(text, found <= most)
+        clock, cpu = (ratio(ours[field], limit[field]) for field in ("wall", "cpu"))
+        text = f"{clock:.3f}x the bare fits by the clock, {cpu:.3f}x in CPU seconds"
+        if clock > most and busy(ours, run):
+            return Reading(f"{text}; {ours['load']:.0f} processes wanted the cores", cpu <= most)
+        return Reading(text, clock <= most)
 
     return read
 

@@ -1,4 +1,5 @@
 import math
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.environments import Environment, install_steps, pinned, reason
 from benchmarks.measure import Measurement, Worker, close, measure, short, stored_inputs, verdict
+from benchmarks.worker import descendants_seconds
 
 from tests.benchmarks import toy_tasks
 
@@ -122,3 +124,16 @@ def test_the_reason_of_a_failed_installation_is_the_error_line():
         stdout, returncode = "", 1
 
     assert reason(Done) == "ERROR: No matching distribution found for y==1"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed by Linux only")
+def test_the_seconds_of_a_child_at_work_are_counted_before_it_ends():
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ninput()"
+    with subprocess.Popen(
+        [HERE, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline() == "done\n"
+        assert 0.25 <= descendants_seconds("self") < 3.0
+        child.stdin.write("\n")
+        child.stdin.close()
+    assert descendants_seconds(str(child.pid)) == 0.0
