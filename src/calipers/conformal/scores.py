@@ -240,6 +240,8 @@ class RankedRule:
         rank = xp.arange(1, labels + 1, dtype=xp.float64, device=descending.device)[None, :]
         own = _whole_steps(descending) if self.sums_mass else None
         through = xp.cumulative_sum(own, axis=1) if self.sums_mass else None
+        if through is not None:
+            through[:, -1] = 1.0  # rows sum to 1 up to rounding: the last label completes them
         return self.formula(rank, own, through, canonical(descending[:, :1]), _column(u), labels)
 
     def _label_block(self, P: Array, u: Any, codes: Array) -> Array:
@@ -254,6 +256,7 @@ class RankedRule:
         if self.sums_mass:
             step = _whole_steps(own)[:, 0]
             through = xp.sum(xp.astype(larger, xp.float64) * _whole_steps(P), axis=1) + (ties + 1) * step
+            through = xp.where(rank == labels, xp.ones_like(through), through)
         return self.formula(rank, step, through, canonical(xp.max(P, axis=1)), u, labels)
 
     def _set_block(self, P: Array, u: Any, limits: Array) -> Array:
@@ -338,9 +341,7 @@ def _margin(P: Array) -> Array:
 
 
 def _aps(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
-    xp = namespace(through)
-    # Rows sum to 1 up to rounding: the last label completes them, nothing exceeds them.
-    total = xp.maximum(xp.clip(through, max=1.0), xp.astype(rank == labels, xp.float64))
+    total = namespace(through).clip(through, max=1.0)  # rounding may not lift it above the whole
     return total if u is None else total - u * own
 
 
