@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -44,5 +45,8 @@ def _compiled(function: Callable[..., Array], xp: Any) -> Callable[..., Array]:
 
     # Lengths become variables only once they change: with the width of the rows known the rows are added up
     # in registers, four times as fast as with every length a variable.
-    compiled: Callable[..., Array] = torch.compile(bound)
+    with warnings.catch_warnings():
+        # The first call imports torch's compiler, which uses what torch itself has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled: Callable[..., Array] = torch.compile(bound)
     return compiled
