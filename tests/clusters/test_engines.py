@@ -28,6 +28,8 @@ from calipers.engines.sources import FilePiece
 from calipers.engines.spark_engine import SparkEngine
 from calipers.exceptions import InputError
 from calipers.performance import AlgorithmPerformance
+from calipers.studies.conditional.synthetic import sample_efficiency
+from calipers.studies.progress import study_progress
 from tests.randomness import restored_python_generator
 
 METRICS = (
@@ -219,6 +221,20 @@ def forecast(n_jobs):
     return AlgorithmPerformance(model, loss="squared", n_points=30, n_jobs=n_jobs, random_state=11).fit(X, y)
 
 
+def study_rows():
+    """The first table of a study: samples of a world, with classifiers fitted on each."""
+    with study_progress() as progress:
+        return list(sample_efficiency((150,), 3, progress))
+
+
+def assert_fits_the_same(backend):
+    """Forecasts and a study give the same bits with the workers of a backend."""
+    with joblib.parallel_config(backend=backend, n_jobs=-1):
+        there, rows_there = forecast(None), study_rows()
+    assert (there.losses_ == forecast(1).losses_).all()
+    assert rows_there == study_rows()
+
+
 @contextmanager
 def dask_client():
     """A cluster of two workers; it draws from Python's own generator as long as it lives."""
@@ -237,6 +253,11 @@ def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(lake, tmp
     with dask_client() as client:
         assert_one_state_arrives(DaskEngine(client), lake)
         assert_refuses(DaskEngine(client), tmp_path)
+
+
+def test_fits_on_dask_give_the_same_bits():
+    with dask_client():
+        assert_fits_the_same("dask")
 
 
 def test_dask_audits_the_same_after_losing_a_worker(lake, expected):
@@ -312,6 +333,5 @@ def test_spark_audits_the_same_after_losing_an_executor(lake, expected, spark):
 def test_fits_on_spark_give_the_same_bits(spark):
     joblibspark = pytest.importorskip("joblibspark", reason="fits on Spark were not tested: no joblibspark")
     joblibspark.register_spark()
-    with restored_python_generator(), joblib.parallel_config(backend="spark", n_jobs=-1):
-        there = forecast(None)
-    assert (there.losses_ == forecast(1).losses_).all()
+    with restored_python_generator():
+        assert_fits_the_same("spark")

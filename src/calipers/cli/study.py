@@ -28,14 +28,20 @@ def command(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small version, in seconds, to see that it works.")
     ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Workers of trials and fits; -1 for all cores.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the claims as JSON on standard output, not as a table.")
     ] = False,
 ) -> int:
     """Run the experiment of a paper: tables, figures, and which of its claims hold."""
+    import joblib
+
     from calipers.studies import run_study
 
-    report = run_study(name, data, out, quick=quick)
+    with joblib.parallel_config(n_jobs=jobs):
+        report = run_study(name, data, out, quick=quick)
     if as_json:
         import json
 

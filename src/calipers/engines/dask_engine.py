@@ -25,7 +25,8 @@ class DaskEngine:
     Parameters
     ----------
     client : distributed.Client, optional
-        An existing cluster; ``Client("tcp://scheduler:8786")`` joins one.
+        An existing cluster; ``Client("tcp://scheduler:8786")`` joins one, and so does the environment
+        variable DASK_SCHEDULER_ADDRESS where no client is at hand.
 
     Notes
     -----
@@ -100,8 +101,14 @@ def _await(distributed: Any, leaf: Any) -> None:
 
 
 def _current_client() -> Any:
+    """The client in use; else that of the scheduler Dask is configured with; else one of a local cluster."""
     distributed = import_optional("distributed", purpose="Dask engines", install="calipers[cluster]")
+    import dask
+
     try:
         return distributed.get_client()
     except ValueError:
-        return distributed.Client(processes=True, n_workers=2, threads_per_worker=1, dashboard_address=None)
+        pass
+    if dask.config.get("scheduler-address", None):  # DASK_SCHEDULER_ADDRESS
+        return distributed.Client()
+    return distributed.Client(processes=True, n_workers=2, threads_per_worker=1, dashboard_address=None)

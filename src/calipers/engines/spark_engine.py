@@ -24,7 +24,8 @@ class SparkEngine:
     Parameters
     ----------
     session : pyspark.sql.SparkSession, optional
-        An existing session; a classic one, because Spark Connect has no RDDs.
+        An existing session; a classic one, because Spark Connect has no RDDs. Where none is at hand,
+        ``spark-submit --master`` and PYSPARK_SUBMIT_ARGS say which cluster to join.
 
     Notes
     -----
@@ -122,7 +123,11 @@ def _refusals(context: Any) -> Any:
 
 
 def _active_session() -> Any:
+    """The active session; else one of the master that Spark was told; else a local one."""
     sql = import_optional("pyspark.sql", purpose="Spark engines", install="calipers[spark]")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors must run this very Python
-    builder = sql.SparkSession.getActiveSession() or sql.SparkSession.builder.master("local[2]")
-    return builder if isinstance(builder, sql.SparkSession) else builder.getOrCreate()
+    if (active := sql.SparkSession.getActiveSession()) is not None:
+        return active
+    told = "PYSPARK_GATEWAY_PORT" in os.environ or "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    builder = sql.SparkSession.builder
+    return (builder if told else builder.master("local[2]")).getOrCreate()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -157,10 +157,15 @@ def _run(
     estimator: Any, chunks: Iterator[list[_Block]], evaluate: Evaluate, options: FitOptions
 ) -> Iterator[list[Outcome]]:
     tasks = (delayed(run_chunk)(estimator, chunk, evaluate, options.inner_threads) for chunk in chunks)
+    yield from in_workers(tasks, options.n_jobs)
+
+
+def in_workers(tasks: Iterable[Any], n_jobs: int | None = None) -> Iterator[Any]:
+    """Results of delayed calls in their order, as they come, by whatever backend joblib is set to."""
     try:
-        parallel = Parallel(n_jobs=options.n_jobs, return_as="generator")
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:  # a backend that can only return everything at the end
-        parallel = Parallel(n_jobs=options.n_jobs)
+        parallel = Parallel(n_jobs=n_jobs)
     yield from parallel(tasks)
 
 

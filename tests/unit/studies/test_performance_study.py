@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -111,6 +112,20 @@ def test_finished_blocks_are_read_back_and_blocks_do_not_depend_on_each_other(tm
     (tmp_path / "toy-0001-3.npz").unlink()
     assert (go() == first).all()
     assert calls == [3, 3, 1, 3]
+
+
+def normal_block(rng, count):
+    return {"value": rng.normal(size=count)}
+
+
+def test_blocks_are_the_same_from_workers(tmp_path):
+    def go(folder):
+        with study_progress() as progress:
+            return run_trials(normal_block, 7, 3, name="toy", folder=folder, progress=progress)["value"]
+
+    with joblib.parallel_config(n_jobs=2):
+        there = go(tmp_path / "two")
+    assert (there == go(tmp_path / "one")).all()
 
 
 def test_a_quick_run_writes_everything(tmp_path):

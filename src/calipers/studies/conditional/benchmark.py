@@ -26,6 +26,7 @@ from calipers.datasets import load_cifar10_human, load_cifar100, load_regression
 from calipers.metrics import ert, ert_table
 from calipers.metrics.marginal import covered_by_intervals
 from calipers.studies.conditional.stage import Row
+from calipers.studies.progress import worked
 
 ALPHA = 0.1
 CLASSIFIER_HEADER = ("data", "repeat", "n", "classifier", "l1", "l2", "kl", "seconds")
@@ -77,29 +78,36 @@ def compare_classifiers(
     progress: Progress,
 ) -> Iterator[Row]:
     """ERT of each classifier on the same rows, split 40 / 10 / 50 with the absolute residual as score."""
-    jobs = [(name, repeat) for name in names for repeat in range(n_repeats)]
-    for name, repeat in progress.track(jobs, description="classifiers (b)"):
-        X, y = _regression(name, data)
-        train, calibrate, test = _split(len(y), repeat)
-        model = ConformalRegressor(HistGradientBoostingRegressor(random_state=0))
-        model.fit(X[train], y[train]).conformalize(X[calibrate], y[calibrate])
-        covered = covered_by_intervals(y[test], model.predict_interval(X[test], alpha=ALPHA))
-        for n in sorted({min(size, len(test)) for size in sizes}):
-            for label, classifier in classifiers(n_trees).items():
-                start = time.process_time()
-                table = ert_table(
-                    X[test][:n],
-                    covered[:n],
-                    alpha=ALPHA,
-                    classifier=classifier,
-                    null=None,
-                    random_state=repeat,
-                )
-                yield {
-                    "data": name, "repeat": repeat, "n": n, "classifier": label,
-                    **{loss: float(table[loss]) for loss in ("l1", "l2", "kl")},
-                    "seconds": time.process_time() - start,
-                }  # fmt: skip
+    jobs = [(name, repeat, sizes, n_trees, data) for name in names for repeat in range(n_repeats)]
+    for rows in worked(progress, _compared, jobs, description="classifiers (b)"):
+        yield from rows
+
+
+def _compared(name: str, repeat: int, sizes: tuple[int, ...], n_trees: int, data: Path | None) -> list[Row]:
+    """Every classifier on one split of one data set."""
+    X, y = _regression(name, data)
+    train, calibrate, test = _split(len(y), repeat)
+    model = ConformalRegressor(HistGradientBoostingRegressor(random_state=0))
+    model.fit(X[train], y[train]).conformalize(X[calibrate], y[calibrate])
+    covered = covered_by_intervals(y[test], model.predict_interval(X[test], alpha=ALPHA))
+    rows: list[Row] = []
+    for n in sorted({min(size, len(test)) for size in sizes}):
+        for label, classifier in classifiers(n_trees).items():
+            start = time.process_time()
+            table = ert_table(
+                X[test][:n],
+                covered[:n],
+                alpha=ALPHA,
+                classifier=classifier,
+                null=None,
+                random_state=repeat,
+            )
+            rows.append({
+                "data": name, "repeat": repeat, "n": n, "classifier": label,
+                **{loss: float(table[loss]) for loss in ("l1", "l2", "kl")},
+                "seconds": time.process_time() - start,
+            })  # fmt: skip
+    return rows
 
 
 def compare_scores(names: tuple[str, ...], data: Path | None, progress: Progress) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from calipers.datasets import HeteroscedasticWorld
 from calipers.metrics import coverage_gap, ert, worst_slab_coverage
 from calipers.metrics.marginal import covered_by_intervals
 from calipers.studies.conditional.stage import Row
+from calipers.studies.progress import worked
 
 ALPHA = 0.1
 HEADER = ("sets", "n", "seed", "measure", "value", "std_error")
@@ -19,24 +20,26 @@ HEADER = ("sets", "n", "seed", "measure", "value", "std_error")
 
 def sample_efficiency(sizes: tuple[int, ...], n_seeds: int, progress: Progress) -> Iterator[Row]:
     """ERT, worst slab (honest and as searched) and coverage gap against the number of rows."""
-    world = HeteroscedasticWorld()
     jobs = [(n, seed) for n in sizes for seed in range(n_seeds)]
-    for n, seed in progress.track(jobs, description="worlds (a)"):
-        X, y = world.sample(n, random_state=1000 * seed + n)
-        for sets, ends in (
-            ("marginal", world.constant_intervals(X, alpha=ALPHA)),
-            ("oracle", world.oracle_intervals(X, alpha=ALPHA)),
-        ):
-            covered = covered_by_intervals(y, ends)
-            for measure, value, error in _measures(X, covered, seed):
-                yield {
-                    "sets": sets,
-                    "n": n,
-                    "seed": seed,
-                    "measure": measure,
-                    "value": value,
-                    "std_error": error,
-                }
+    for rows in worked(progress, _sampled, jobs, description="worlds (a)"):
+        yield from rows
+
+
+def _sampled(n: int, seed: int) -> list[Row]:
+    """Every measure on one sample of the world."""
+    world = HeteroscedasticWorld()
+    X, y = world.sample(n, random_state=1000 * seed + n)
+    rows: list[Row] = []
+    for sets, ends in (
+        ("marginal", world.constant_intervals(X, alpha=ALPHA)),
+        ("oracle", world.oracle_intervals(X, alpha=ALPHA)),
+    ):
+        covered = covered_by_intervals(y, ends)
+        rows += [
+            {"sets": sets, "n": n, "seed": seed, "measure": measure, "value": value, "std_error": error}
+            for measure, value, error in _measures(X, covered, seed)
+        ]
+    return rows
 
 
 def _measures(X: np.ndarray, covered: np.ndarray, seed: int) -> Iterator[tuple[str, float, float]]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.progress import Progress
@@ -13,6 +14,7 @@ from rich.progress import Progress
 from calipers.inference import CoverageLaw, clopper_pearson
 from calipers.performance.fitting import thread_limit
 from calipers.performance.guarantee import end_ranks
+from calipers.studies.progress import worked
 
 ALPHA = 0.1
 SEED = 20_200_708
@@ -103,21 +105,29 @@ def run_trials(
 ) -> dict[str, np.ndarray]:
     """All trials, block by block, each from its own seed; finished blocks are read back."""
     folder.mkdir(parents=True, exist_ok=True)
-    starts = range(0, trials, block_size)
-    task = progress.add_task(name, total=trials)
-    parts = []
-    for index, start in enumerate(starts):
-        count = min(block_size, trials - start)
-        path = folder / f"{name.replace(' ', '-')}-{index:04d}-{count}.npz"
-        if path.exists():
-            with np.load(path) as stored:
-                parts.append({key: stored[key] for key in stored.files})
-        else:
-            seed = np.random.SeedSequence([SEED, *name.encode(), index])
-            with thread_limit(1):  # the problems are tiny: threads would wait for each other
-                parts.append(block(np.random.default_rng(seed), count))
-            partial = path.with_suffix(f".{os.getpid()}.npz")
-            np.savez(partial, **parts[-1])
-            partial.replace(path)
-        progress.advance(task, count)
+    counts = [min(block_size, trials - start) for start in range(0, trials, block_size)]
+    paths = [folder / f"{name.replace(' ', '-')}-{i:04d}-{count}.npz" for i, count in enumerate(counts)]
+    jobs = [(block, name, i, count) for i, count in enumerate(counts) if not paths[i].exists()]
+    for (_, _, i, _), found in zip(jobs, worked(progress, _run_block, jobs, description=name), strict=True):
+        _store(paths[i], found)
+    parts = [_stored(path) for path in paths]
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _run_block(block: Block, name: str, index: int, count: int) -> dict[str, np.ndarray]:
+    """Some trials, in a worker."""
+    seed = np.random.SeedSequence([SEED, *name.encode(), index])
+    with thread_limit(1):  # the problems are tiny: threads would wait for each other
+        return block(np.random.default_rng(seed), count)
+
+
+def _store(path: Path, found: dict[str, Any]) -> None:
+    """The arrays of a block on disk, in one step: an interrupted run leaves no half of a file."""
+    partial = path.with_suffix(f".{os.getpid()}.npz")
+    np.savez(partial, **found)
+    partial.replace(path)
+
+
+def _stored(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as stored:
+        return {key: stored[key] for key in stored.files}
