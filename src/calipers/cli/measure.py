@@ -6,7 +6,23 @@ from typing import Annotated
 
 import typer
 
-from calipers.cli.options import AlphaOption, JsonOption, QuietOption, SeedOption, StorageOption, storage_of
+from calipers.cli.options import (
+    AlphaOption,
+    EaseOption,
+    GroupOption,
+    JsonOption,
+    LowerOption,
+    ProbaOption,
+    PValueOption,
+    QuietOption,
+    SeedOption,
+    SetOption,
+    StorageOption,
+    UpperOption,
+    YOption,
+    settings_from,
+    storage_of,
+)
 
 DEFAULT_METRICS = "coverage"
 
@@ -17,6 +33,14 @@ def command(
         str, typer.Option("--metrics", help="Names separated by commas; see calipers.engines.merge_rules().")
     ] = DEFAULT_METRICS,
     engine: Annotated[str, typer.Option("--engine", help="local, dask or spark.")] = "local",
+    y: YOption = None,
+    proba: ProbaOption = None,
+    set_: SetOption = None,
+    p_value: PValueOption = None,
+    lower: LowerOption = None,
+    upper: UpperOption = None,
+    group: GroupOption = None,
+    ease: EaseOption = None,
     alpha: AlphaOption = None,
     seed: SeedOption = None,
     storage: StorageOption = None,
@@ -26,7 +50,7 @@ def command(
     """Measure coverage, sizes, the ten criteria, T-CV and calibration over files of any size.
 
     Rows are read piece by piece and never held; the numbers are those of one machine with enough memory.
-    Columns are found by name, as in `calipers audit`.
+    Columns are found by name, by the options and by calipers.toml, as in `calipers audit`.
     """
     from calipers.cli.progress import check_progress
     from calipers.engines import FileSource, measure
@@ -37,13 +61,24 @@ def command(
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:
         raise InputError("--metrics must name at least one metric, got none.")
-    seeded = {"calibration_error": {"random_state": seed}} if seed is not None else {}
+    chosen = {"y": y, "proba": proba, "set": set_, "p_value": p_value, "lower": lower, "upper": upper}
+    settings = settings_from(None).over(chosen | {"group": group, "ease": ease})
     with check_progress(quiet=quiet, title="Reading") as bar:
         moved = None if bar is None else lambda done, total: bar(f"piece {done}", done, total)
-        source = FileSource(files, alpha=level, storage=storage_of(storage))
-        table = measure(source, names, alpha=level, engine=engine, options=seeded, progress=moved)
+        source = FileSource(files, settings.columns(), alpha=level, storage=storage_of(storage))
+        table = measure(
+            source, names, alpha=level, engine=engine, options=_seeded(names, seed), progress=moved
+        )
     print(to_json(table, indent=2) if as_json else table)
     return 0
+
+
+def _seeded(names: list[str], seed: int | None) -> dict[str, dict[str, int]]:
+    """The seed for every metric that draws."""
+    from calipers.metrics import metric_entries
+
+    draw = {entry.name for entry in metric_entries() if entry.randomized}
+    return {} if seed is None else {name: {"random_state": seed} for name in names if name in draw}
 
 
 def _one_level(alpha: str) -> float:

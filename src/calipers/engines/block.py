@@ -235,7 +235,7 @@ _CHECKS: dict[str, Callable[[Any, Block], Any]] = {
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
     "groups": lambda v, _: _known_groups(v),
-    "sample_weight": lambda v, block: check_weights(v, block.n),
+    "sample_weight": lambda v, block: check_weights(v, block.n, part=True),
 }
 
 

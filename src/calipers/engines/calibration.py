@@ -89,8 +89,12 @@ def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np
 
 
 def binary_rows(block: Block, column: Column = None) -> Rows:
-    """Score, outcome and weight of every row."""
-    return scores(block, column), outcomes(block, column), block.weights
+    """Score, outcome and weight of every row that has one above 0."""
+    f, y, w = scores(block, column), outcomes(block, column), block.weights
+    if w is None or (w > 0).all():
+        return f, y, w
+    there = w > 0
+    return f[there], y[there], w[there]
 
 
 class BucketSums:
@@ -302,7 +306,7 @@ class CalibrationState(State):
         rows = binary_rows(block, self.column)
         self.buckets.add(self.bucket_of(rows[0]), rows)
         self.totals += _totals(rows)
-        self.n_rows += block.n
+        self.n_rows += rows[0].size
         self._keep([rows])
 
     def settle(self) -> None:

@@ -14,6 +14,7 @@ from calipers.engines.memory import keep_freed_memory
 from calipers.engines.places import Stamp, file_stamp
 from calipers.engines.sources import Piece, Source
 from calipers.engines.state import Result, State
+from calipers.engines.weighing import WeightState
 from calipers.exceptions import InputError, InputTypeError
 from calipers.results import Estimate, EstimateTable
 
@@ -228,12 +229,14 @@ def measure(
 def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress) -> States:
     """The states after as many passes over the pieces as they ask for."""
     finished: States = {}
+    states = {"": WeightState(), **states}  # its verdict comes before anybody divides by the weight
     while states:
         seen = engine.reduce(wanted_pieces(pieces, states), states, progress)
         following = {name: state.advance() for name, state in seen.items()}
         finished |= {name: state for name, state in seen.items() if following[name] is None}
         states = {name: state for name, state in following.items() if state is not None}
         pieces = [piece.checked() for piece in pieces]
+    finished.pop("")
     return finished
 
 

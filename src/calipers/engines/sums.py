@@ -146,7 +146,7 @@ class BinState(State):
     def absorb(self, block: Block) -> None:
         """Add the block to its bins; keep the rows as long as there are few."""
         rows = f, y, w = binary_rows(block)
-        mass = np.ones(block.n) if w is None else w
+        mass = np.ones(f.size) if w is None else w
         bins = self.sums.shape[1]
         if self.smooth:
             index = np.minimum((f * bins).astype(np.int64), bins - 1)
@@ -155,7 +155,7 @@ class BinState(State):
             index = np.searchsorted(np.arange(1, bins) / bins, f, side="left")
         for k, column in enumerate((mass, mass * f, mass * y, mass * mass * f * (1 - f))):
             self.sums[k] += np.bincount(index, weights=column, minlength=bins)
-        self.n_rows += block.n
+        self.n_rows += f.size
         self._keep([rows])
 
     def _keep(self, rows: list[Rows] | None) -> None:

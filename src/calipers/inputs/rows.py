@@ -135,10 +135,13 @@ def place(mask: Array) -> str:
     return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "level"), index, strict=False))
 
 
-def check_weights(weights: Any, n: int, *, name: str = "sample_weight") -> np.ndarray | None:
+def check_weights(
+    weights: Any, n: int, *, name: str = "sample_weight", part: bool = False
+) -> np.ndarray | None:
     """Weights as float64, non-negative, finite, not all zero; None stays None (every row once).
 
-    A weight means repetition: a row of weight 2 counts as two equal rows.
+    A weight means repetition: a row of weight 2 counts as two equal rows. The weights of a ``part`` of the
+    rows may all be zero.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def check_weights(weights: Any, n: int, *, name: str = "sample_weight") -> np.nd
     if (array < 0).any():
         row = int(np.argmax(array < 0))
         raise InputError(f"{name} must not be negative, got {array[row]} at row {row}.")
-    if not array.any():
+    if not part and not array.any():
         raise InputError(f"{name} must not be zero everywhere.")
     return array
 

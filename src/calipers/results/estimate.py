@@ -85,6 +85,8 @@ class Estimate:
                 f'alternative must be None, "two-sided", "greater" or "less", got {self.alternative!r}.'
             )
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        if isinstance(self.n, float) and self.n.is_integer():  # weights are floats, rows are counted
+            object.__setattr__(self, "n", int(self.n))
 
     def __float__(self) -> float:
         return float("nan") if self.value is None else float(self.value)

@@ -232,3 +232,16 @@ def test_calibration_error_of_few_rows_is_the_metric_itself():
     expected = metrics.calibration_error(given_rows["y_true"], given_rows["probabilities"], random_state=0)
     assert passes == 1
     assert (float(found), found.p_value) == (float(expected), expected.p_value)
+
+
+def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not():
+    given = rows(400, 3) | {"sample_weight": np.repeat([0.0, 1.0], 200)}
+    kept = {name: value[200:] for name, value in given.items() if name != "sample_weight"}
+    names, seed = ["efficiency", "calibration_error"], {"calibration_error": {"random_state": 0}}
+    parts = ArraySource(given, classes=np.arange(5), piece_rows=100)
+    whole = ArraySource(kept, classes=np.arange(5))
+    assert_same(measure(parts, names, options=seed), measure(whole, names, options=seed))
+    for metric in ("efficiency", "proper_scores", "calibration_error", "coverage"):
+        nothing = ArraySource(given | {"sample_weight": np.zeros(400)}, classes=np.arange(5))
+        with pytest.raises(InputError, match="sample_weight must not be zero everywhere"):
+            measure(nothing, [metric])

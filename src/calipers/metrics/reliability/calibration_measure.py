@@ -166,7 +166,7 @@ def error_of_rows(
     """The estimate from checked binary rows; every sup-interval error in the package is made here."""
     found = sup_interval(rows)
     moments = row_moments(rows, found)
-    bounds = bound_fields(rows.n, found, moments, confidence=confidence, n_models=n_models)
+    bounds = bound_fields(rows.counted, found, moments, confidence=confidence, n_models=n_models)
     null = null_fields(rows, found, moments, n_draws=n_draws, generator=generator)
     highest = _top(namespace(rows.scores), rows.scores)
     return error_from_parts(

@@ -204,7 +204,7 @@ def _one_class(
     return (
         found,
         moments,
-        bound_fields(binary.n, found, moments, confidence=confidence, n_models=n_statements),
+        bound_fields(binary.counted, found, moments, confidence=confidence, n_models=n_statements),
     )
 
 

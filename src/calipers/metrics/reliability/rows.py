@@ -19,6 +19,7 @@ from calipers.inputs import (
     check_weights,
     require_column_order,
 )
+from calipers.inputs.rows import count_true
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
 BLOCK = 1 << 18
@@ -46,6 +47,11 @@ class BinaryRows:
     def n(self) -> int:
         """Number of rows."""
         return int(self.scores.shape[0])
+
+    @property
+    def counted(self) -> int:
+        """Number of rows with a weight above 0; the others are not there."""
+        return self.n if self.weights is None else count_true(self.weights > 0)
 
     @property
     def soft(self) -> bool:
