@@ -255,6 +255,7 @@ class CalibrationState(State):
         "put_off",
         "totals",
     )
+    SHARED = ("base", "edges", "grid", "near")
 
     def __init__(
         self,
@@ -413,6 +414,7 @@ class OpenRowsState(State):
     """Last pass: the rows of the open buckets, kept."""
 
     __slots__ = ("counted", "is_open", "near", "parts")
+    SHARED = ("counted", "is_open", "near")
 
     def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
         self.counted, self.is_open = counted, is_open

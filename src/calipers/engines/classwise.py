@@ -71,6 +71,16 @@ class ClasswiseState(State):
         for part in self.parts or ():
             part.settle()
 
+    def shed(self) -> None:
+        """Of every class."""
+        for part in self.parts or ():
+            part.shed()
+
+    def regain(self, given: Any) -> None:
+        """Of every class that the pass began with."""
+        for part, own in zip(self.parts or (), given.parts or (), strict=False):
+            part.regain(own)
+
     def _first_parts(self, n_classes: int) -> list[State]:
         buckets = min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1))
         return [CalibrationState(self.options, column=k, n_buckets=buckets) for k in range(n_classes)]
@@ -147,13 +157,14 @@ class Waiting(State):
     """A class that has finished while others need another pass."""
 
     __slots__ = ("done",)
+    SHARED = ("done",)
 
     def __init__(self, done: State) -> None:
         self.done = done
 
     def fresh(self) -> Self:
-        """Itself: it changes no more."""
-        return self
+        """Another one that waits."""
+        return type(self)(self.done)
 
     def absorb(self, block: Block) -> None:
         """Nothing more to learn."""

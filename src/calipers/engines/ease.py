@@ -150,6 +150,7 @@ class EaseCountState(CountState):
     """Last pass: distinct rows, their ease kept inside edge buckets and replaced by a code elsewhere."""
 
     __slots__ = ("edges", "middles", "origin", "table")
+    SHARED = ("edges", "middles", "table")
 
     def __init__(self, origin: EaseRangeState, edges: list[tuple[float, float]]) -> None:
         super().__init__(origin.function, origin.columns, origin.options)

@@ -136,6 +136,7 @@ def form_jury(sample: Sample, covered: np.ndarray, alpha: float, seed: int) -> J
 class JuryState(State):
     """What the judges expect of all rows outside the sample, against what happened there."""
 
+    SHARED = ("jury",)
     jury: Jury
     sample_seed: int
     losses: tuple[str, ...] = ("l1", "l2")
@@ -226,8 +227,9 @@ class JuryState(State):
         """Add what was heard elsewhere."""
         for key, theirs in other.moments.items():
             self.moments[key] = self.moments.get(key, Moments()).merge(theirs)
-            before = self.by_judge.get(key, [Moments()] * len(self.jury.judges))
-            self.by_judge[key] = [a.merge(b) for a, b in zip(before, other.by_judge[key], strict=True)]
+            heard = other.by_judge[key]
+            before = self.by_judge.get(key, [Moments()] * len(heard))
+            self.by_judge[key] = [a.merge(b) for a, b in zip(before, heard, strict=True)]
         for side, sums in other.sums.items():
             self.sums[side] = self.sums.get(side, np.zeros(5)) + sums
         self.tenths += other.tenths

@@ -104,6 +104,7 @@ class RivalState(State):
         The sample the threshold was found on: its rows, and the draw they lie below.
     """
 
+    SHARED = ("keys",)
     threshold: float
     keys: np.ndarray
     cut: float

@@ -45,6 +45,7 @@ def absorb_piece(piece: Piece, states: States) -> States:
             reached.rows += block.n
     for state in own.values():
         state.settle()
+        state.shed()
     return own
 
 
@@ -232,6 +233,8 @@ def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress
     states = {"": WeightState(), **states}  # its verdict comes before anybody divides by the weight
     while states:
         seen = engine.reduce(wanted_pieces(pieces, states), states, progress)
+        for name, state in seen.items():
+            state.regain(states[name])
         following = {name: state.advance() for name, state in seen.items()}
         finished |= {name: state for name, state in seen.items() if following[name] is None}
         states = {name: state for name, state in following.items() if state is not None}

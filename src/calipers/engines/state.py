@@ -8,7 +8,7 @@ result does not depend on how the rows were split. A state may ask for another p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from calipers.engines.block import Block
 from calipers.results import Estimate, EstimateTable
@@ -29,6 +29,8 @@ class State(ABC):
     """
 
     __slots__ = ()
+    # Fields that a pass begins with and does not change: every worker has them, so they do not travel back.
+    SHARED: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -44,6 +46,16 @@ class State(ABC):
 
     def settle(self) -> None:  # noqa: B027 - most states put nothing off
         """Do what was put off while blocks came in; a piece has ended, and the state may travel."""
+
+    def shed(self) -> None:
+        """Let go of what every worker was given; the state is on its way back."""
+        for name in self.SHARED:
+            setattr(self, name, None)
+
+    def regain(self, given: Any) -> None:
+        """Take it over again from the state with which the pass began."""
+        for name in self.SHARED:
+            setattr(self, name, getattr(given, name))
 
     @abstractmethod
     def merge(self, other: Self) -> Self:

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from calipers.engines import ArraySource, Block, FileSource, plan_run, state_of
+from calipers.engines import ArraySource, Block, FileSource, measure, plan_run, state_of
 from calipers.engines.planning import light_piece, state_size
-from calipers.engines.running import LocalEngine, absorb_piece, run_states
+from calipers.engines.running import LocalEngine, absorb_piece, merged, run_states
 from calipers.exceptions import InputError
 
 
@@ -104,3 +104,29 @@ def test_pieces_are_large_enough_that_states_stay_light():
     assert plan.bytes_to_driver == 2 * 4.2e6
     with pytest.raises(InputError, match="must be positive, got 0 and 44"):
         plan_run(0, row_bytes=44, state_bytes=1)
+
+
+@pytest.mark.parametrize("multiclass", ["top_label", "max"])
+def test_no_pass_sends_back_what_every_worker_was_given(multiclass, monkeypatch):
+    """Later passes of the calibration error know the buckets of the first; only what they find travels."""
+    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
+    monkeypatch.setattr("calipers.engines.classwise._KEPT_VALUES", 0)
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 4000)
+    y = np.array([rng.choice(3, p=p) for p in P])
+    source = ArraySource({"y_true": y, "probabilities": P}, classes=range(3), piece_rows=500)
+    travelled, passes = [], []
+
+    class Weighing(LocalEngine):
+        def reduce(self, pieces, states, progress):
+            passes.append(sum(state_size(state) for state in states.values()))
+            parts = [absorb_piece(piece, states) for piece in pieces]
+            travelled.append(max(sum(state_size(s) for s in part.values()) for part in parts))
+            return merged(parts)
+
+    options = {"calibration_error": {"random_state": 0, "multiclass": multiclass}}
+    found = measure(source, ["calibration_error"], options=options, engine=Weighing())
+    assert found == measure(source, ["calibration_error"], options=options)
+    assert len(passes) == 2
+    # The last pass keeps rows of open buckets: a few kilobytes, beside megabytes that it was given.
+    assert travelled[-1] < passes[-1] / 20
