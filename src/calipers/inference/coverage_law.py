@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -190,15 +191,7 @@ class CoverageLaw:
 
         One-sided towards the alternative: "greater" cuts off large counts only, so its low end is 0.
         """
-        tail = 1.0 - check_confidence(level, name="level")
-        if check_alternative(alternative) == "two-sided":
-            tail /= 2
-        low, high = 0, self.n
-        if alternative != "greater":
-            low = self._first(lambda j: self.cdf(j) > tail * _ROUNDING, tail)
-        if alternative != "less":
-            high = self._first(lambda j: self.sf(j) <= tail * _ROUNDING, 1.0 - tail)
-        return Interval(low, high)
+        return _band(self, check_confidence(level, name="level"), check_alternative(alternative))
 
     def share_interval(self, level: float = 0.95, alternative: str = "two-sided") -> Interval:
         """`interval` as shares of the rows; [0, 1] without rows."""
@@ -251,6 +244,18 @@ class CoverageLaw:
         """Trials, chance of success and of failure of the binomial law."""
         q = np.full(shape, self.alpha)
         return np.full(shape, float(self.n)), 1.0 - q, q
+
+
+@lru_cache(maxsize=256)
+def _band(law: CoverageLaw, level: float, alternative: str) -> Interval:
+    """`CoverageLaw.interval`; kept, because the search takes longer than all else about a small table."""
+    tail = (1.0 - level) / (2 if alternative == "two-sided" else 1)
+    low, high = 0, law.n
+    if alternative != "greater":
+        low = law._first(lambda j: law.cdf(j) > tail * _ROUNDING, tail)
+    if alternative != "less":
+        high = law._first(lambda j: law.sf(j) <= tail * _ROUNDING, 1.0 - tail)
+    return Interval(low, high)
 
 
 @dataclass(frozen=True, slots=True)
