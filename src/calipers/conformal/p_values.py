@@ -2,9 +2,9 @@
 
 Calibration rows fall into cells: one per label (label-conditional), one per group (Mondrian), one per
 pair, or a single one. `CalibrationScores` keeps the scores sorted within their cells; every test score
-is then located by binary search among the scores of its own cell, so the cost is
-O((n + mK) log n) and no (n, m) matrix is ever made. Works on numpy, torch, CuPy and strict arrays
-where they lie.
+is then located among the scores of its own cell, so the cost is O((n + mK) log n) (for spread scores one
+look-up each, `calipers.arrays.SortedColumn`) and no (n, m) matrix is ever made. Works on numpy, torch,
+CuPy and strict arrays where they lie.
 """
 
 from __future__ import annotations
