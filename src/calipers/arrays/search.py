@@ -83,8 +83,8 @@ class _Cells:
         self.ordered, self.low, self.scale, self.count = ordered, ordered[0], scale, count
         cells = self.of_values(ordered)
         self.before = np.zeros(count + 2, dtype=np.int32)
-        np.add.at(self.before, cells + 1, 1)
-        np.cumsum(self.before, out=self.before)
+        np.add.at(self.before[1:], cells, np.int32(1))  # a plain 1 takes thirty times as long
+        np.cumsum(self.before, dtype=np.int32, out=self.before)
         self.before[cells[1:][cells[1:] == cells[:-1]]] = -1
         # The last cell also takes what lies beyond the column, and NaN. The largest entry lies in it or just
         # before it, so that every other cell has an entry in it or after it to compare with.
