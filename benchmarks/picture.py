@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.store import Run
-from benchmarks.summary import NOT_TIMED, ratio, right_peers
+from benchmarks.summary import NOT_TIMED, ratio, right_peers, times
 
 PLACE = ROOT / "docs" / "images" / "benchmark-history.png"
 
@@ -44,7 +44,7 @@ def draw_history(runs: list[Run], path: Path) -> None:
     figure, panels = plt.subplots(
         2, 1, figsize=(9, 1.8 + 0.24 * sum(heights)), height_ratios=heights, layout="constrained"
     )
-    shades = [str(0.75 - 0.75 * (i + 1) / len(runs)) for i in range(len(runs))]  # the newest is black
+    shades = [str(0.75 * (1 - (i + 1) / len(runs)) ** 0.25) for i in range(len(runs))]  # the newest is black
     for axes, (title, _, mark), table in zip(panels, QUESTIONS, tables, strict=True):
         for i, run in enumerate(runs):
             values = [series[i] for series in table.values()]
@@ -57,7 +57,7 @@ def draw_history(runs: list[Run], path: Path) -> None:
                 zorder=i + 2,
             )
         axes.set_yticks(
-            range(len(table)), [f"{task}   {last(v):.3g}x" for task, v in table.items()], fontsize=8
+            range(len(table)), [f"{task}   {times(last(v))}" for task, v in table.items()], fontsize=8
         )
         axes.axvline(mark, color="0.5", linewidth=0.8)
         axes.set_xscale("log")

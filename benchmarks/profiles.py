@@ -21,7 +21,7 @@ PROFILES = {
         "the tests here; probcal uses numpy alone"
     ),
     "command line help": "typer, rich and pydantic; numpy is not loaded",
-    "first p-value in a new interpreter": "the room of predictors imports scikit-learn's base classes",
+    "first p-value in a new interpreter": "scipy.special and the dataframe readers; no scikit-learn",
     "T-CV and T-SS": (
         "one sort each, then the tables of the null law by halves (15 ms at 200 000); five sums over bins"
     ),

@@ -12,7 +12,7 @@ from benchmarks import store
 from benchmarks.environments import ROOT
 from benchmarks.league import not_right
 from benchmarks.store import Run
-from benchmarks.summary import number, of_limit, ratio, seconds
+from benchmarks.summary import number, of_limit, ratio, seconds, times
 
 GPU = store.HISTORY / "gpu.json"
 LAKE = store.HISTORY / "lake.json"
@@ -44,7 +44,7 @@ def times_faster(task: str, library: str, least: float, size: int) -> Read:
             return Reading(f"{library}: {theirs['problem'][:60]}", None)
         found = ratio(theirs["cpu"], ours["cpu"])
         return Reading(
-            f"{found:.3g}x ({seconds(theirs['cpu'])} against {seconds(ours['cpu'])})", found >= least
+            f"{times(found)} ({seconds(theirs['cpu'])} against {seconds(ours['cpu'])})", found >= least
         )
 
     return read
@@ -215,7 +215,7 @@ def accuracy(run: Run) -> Reading:
         keys = ("l1", "l2", "kl")
         fine &= all(a[k] >= b[k] for k in keys)
         fine &= all(x <= y for x, y in zip(a["spread"], b["spread"], strict=True))
-        lines.append(f"n = {size}: " + ", ".join(f"{k} {a[k]:.4f} against {b[k]:.4f}" for k in keys))
+        lines.append(f"n = {size}: " + ", ".join(f"{k.upper()} {a[k]:.4f} against {b[k]:.4f}" for k in keys))
     return Reading("; ".join(lines), fine)
 
 

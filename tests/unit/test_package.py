@@ -71,6 +71,28 @@ def test_type_checkers_see_the_same_names_as_users() -> None:
     assert imported | {"__version__"} == set(PUBLIC)
 
 
+def test_names_of_the_conformal_room_are_loaded_on_first_use_and_seen_by_type_checkers() -> None:
+    from calipers import conformal
+
+    tree = ast.parse(Path(conformal.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imported = {alias.name: node.module for node in block.body for alias in node.names}
+    assert sorted(imported) == sorted(conformal.__all__)
+    for name, module in imported.items():
+        assert getattr(conformal, name) is getattr(importlib.import_module(module), name)
+    assert conformal.scores.lac is conformal.lac
+    with pytest.raises(AttributeError, match="module 'calipers.conformal' has no attribute 'score'"):
+        _ = conformal.score
+
+
+def test_p_values_do_not_load_scikit_learn() -> None:
+    code = (
+        "import sys; from calipers.conformal import conformal_p_values as p, conformal_rank, lac; "
+        "p([0.1, 0.2], [0.3]); print('sklearn' in sys.modules)"
+    )
+    assert run_python(code).stdout == "False\n"
+
+
 def test_no_public_function_shares_its_name_with_a_module() -> None:
     for room in (name for name in PUBLIC if inspect.ismodule(getattr(calipers, name))):
         module = importlib.import_module(f"calipers.{room}")
