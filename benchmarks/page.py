@@ -89,7 +89,22 @@ def opening(run: Run) -> str:
         f"on {where}. {versions}."
     )
     failed = "; ".join(f"{name}: {problem}" for name, problem in missing.items())
-    return text + (f"\n\nDid not install: {failed}." if missing else "\n\nEvery peer installed.")
+    return (
+        text
+        + busy_cores(run)
+        + (f"\n\nDid not install: {failed}." if missing else "\n\nEvery peer installed.")
+    )
+
+
+def busy_cores(run: Run) -> str:
+    """A sentence where others used the machine while it was measured."""
+    load = max((readers.number(m.get("load")) for m in run.measurements), default=0.0)
+    if not load > run.content["machine"]["cores"]:
+        return ""
+    return (
+        f"\n\nOthers used the machine meanwhile: up to {load:.0f} processes wanted its cores. Ratios of CPU "
+        "seconds stand; the clock says little."
+    )
 
 
 def bar_cells(run: Run) -> Cells:
