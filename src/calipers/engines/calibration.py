@@ -35,8 +35,8 @@ from calipers.metrics.reliability.summary import RowMoments, bound_fields
 from calipers.metrics.reliability.worst_interval import SupInterval, interval_between
 
 _N_BUCKETS = 1 << 16
-# Few enough rows to keep, in all open buckets or in all.
-_KEPT_ROWS = 500_000
+# Few enough rows to keep, in all open buckets (eight bytes each) or in all.
+_KEPT_ROWS = 10_000_000
 _SMALL = 100_000
 # Rows that wait for their buckets, at most.
 _PUT_OFF = 1 << 20
@@ -82,8 +82,12 @@ def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np
     """Whether that label happened; of some rows, or of all."""
     P, codes = block["probabilities"], block["codes"]
     if _is_top(P, column):
-        # Few rows are looked at one by one, all of them through the column that other states share.
-        return block["top_is_right"] if rows is None else np.asarray(P[rows].argmax(axis=1) == codes[rows])
+        # All rows through the column that other states share; few one by one, unless their label is known.
+        if rows is None:
+            return block["top_is_right"]
+        label = block.get("top_label")
+        top = P[rows].argmax(axis=1) if label is None else label[rows]
+        return np.asarray(top == codes[rows])
     wanted = codes if rows is None else codes[rows]
     return np.asarray(wanted == (column if isinstance(column, int) else 1))
 
@@ -161,9 +165,9 @@ class BucketSums:
 
     def merge(self, other: BucketSums) -> None:
         """Add the sums of other rows."""
-        self.table[:, : self.N_SUMS] += other.table[:, : self.N_SUMS]
-        np.minimum(self.low, other.low, out=self.low)
-        np.maximum(self.high, other.high, out=self.high)
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        self.table += other.table  # whole, which is faster than six of eight columns
+        self.low[:], self.high[:] = low, high
 
     @property
     def rises(self) -> np.ndarray:
@@ -413,12 +417,14 @@ class CalibrationState(State):
 class OpenRowsState(State):
     """Last pass: the rows of the open buckets, kept."""
 
-    __slots__ = ("counted", "is_open", "near", "parts")
+    __slots__ = ("counted", "is_open", "near", "packed", "parts")
     SHARED = ("counted", "is_open", "near")
 
     def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
         self.counted, self.is_open = counted, is_open
         self.near = counted.near_open(is_open)
+        # Rows that count once, packed into one number each; and rows with weights.
+        self.packed: list[np.ndarray] = []
         self.parts: list[Rows] = []
 
     @property
@@ -432,10 +438,15 @@ class OpenRowsState(State):
 
     def absorb(self, block: Block) -> None:
         """Keep the block's rows in open buckets."""
-        self.parts.append(self.counted.open_rows(block, self.is_open, self.near))
+        rows = self.counted.open_rows(block, self.is_open, self.near)
+        if rows[2] is None:
+            self.packed.append(packed(*rows[:2]))
+        else:
+            self.parts.append(rows)
 
     def merge(self, other: Self) -> Self:
         """Keep the other's rows too."""
+        self.packed += other.packed
         self.parts += other.parts
         return self
 
@@ -445,9 +456,21 @@ class OpenRowsState(State):
 
     def sorted_rows(self) -> Rows:
         """The rows of the open buckets in the order of their scores."""
-        f, y, w = joined(self.parts)
+        if not self.parts:
+            return unpacked(np.sort(np.concatenate(self.packed)))
+        f, y, w = joined([*(unpacked(part) for part in self.packed), *self.parts])
         order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
         return f[order], y[order], None if w is None else w[order]
+
+
+def packed(f: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    """Score and outcome of every row as one number, which sorts by both: the bits of f, then one bit."""
+    return np.asarray((f.view(np.uint64) << np.uint64(1)) | happened.astype(np.uint64))
+
+
+def unpacked(rows: np.ndarray) -> Rows:
+    """The scores and outcomes of packed rows."""
+    return (rows >> np.uint64(1)).view(np.float64), (rows & np.uint64(1)).astype(bool), None
 
 
 def joined(parts: list[Rows]) -> Rows:

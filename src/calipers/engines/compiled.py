@@ -16,6 +16,13 @@ from numba import njit
 _STRIP = 2048
 # Sums may be taken in any order (numpy's are, too); infinities and NaN keep their meaning.
 _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+# Where the last bit decides into which bucket a number falls.
+_exact: Any = njit(nogil=True, cache=True, error_model="numpy")
+# ln 2 in two parts, the first so short that products with exponents are exact.
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+# Bits of the fraction of a double, and those of 1.0.
+_FRACTION, _ONE = (1 << 52) - 1, 1023 << 52
+_SMALLEST_NORMAL = 2.2250738585072014e-308
 
 
 @_compiled
@@ -109,10 +116,33 @@ def add_strip(moments: Any, m: int, first: Any, second: Any, total: Any, own: An
 
 
 @_compiled
+def minus_logs(x: Any, m: int, found: Any) -> None:
+    """``-log x`` of normal positive numbers to an ulp or two, several at a time; libm takes them one by one.
+
+    With x = 2^e t and t in [0.71, 1.42), log t = 2 artanh s for s = (t - 1) / (t + 1), by its series: s^2 is
+    below 0.0295, so that what follows the last term is below 1e-17 of the whole.
+    """
+    bits, scaled_bits = x.view(np.int64), np.empty(m, np.int64)
+    scaled, exponents = scaled_bits.view(np.float64), np.empty(m, np.float64)
+    for i in range(m):
+        scaled_bits[i] = (bits[i] & _FRACTION) | _ONE  # t in [1, 2), by its exponent alone
+        exponents[i] = np.float64(np.int32((bits[i] >> 52) - 1023))
+    for i in range(m):
+        is_large = scaled[i] > 1.4142135623730951
+        t = 0.5 * scaled[i] if is_large else scaled[i]
+        e = exponents[i] + 1.0 if is_large else exponents[i]
+        s = (t - 1.0) / (t + 1.0)
+        z = s * s
+        tail = 1 / 15 + z * (1 / 17 + z * (1 / 19 + z / 21))
+        series = 1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * (1 / 11 + z * (1 / 13 + z * tail)))))
+        found[i] = -(e * _LN2_HIGH + (2.0 * s + (2.0 * s * z * series + e * _LN2_LOW)))
+
+
+@_compiled
 def add_scores(columns: Any, codes: Any, moments: Any) -> bool:
     """Moments of log loss and Brier score; False, and nothing of use, when some log loss is infinite."""
     n = columns.shape[1]
-    square, loss = np.empty(_STRIP, np.float64), np.empty(_STRIP, np.float64)
+    square, loss, own = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
     for a in range(0, n, _STRIP):
         m = min(_STRIP, n - a)
         square[:] = 1.0
@@ -121,14 +151,12 @@ def add_scores(columns: Any, codes: Any, moments: Any) -> bool:
             for i in range(m):
                 x = np.float64(column[i])
                 square[i] += x * x
-        lowest = 1.0
+        gather(columns, codes[a : a + m], a, own)
         for i in range(m):
-            own = np.float64(columns[codes[a + i], a + i])
-            lowest = min(lowest, own)
-            loss[i] = -np.log(own)
-            square[i] -= 2 * own
-        if not lowest > 0:
+            square[i] -= 2 * own[i]
+        if not own[:m].min() >= _SMALLEST_NORMAL:
             return False
+        minus_logs(own, m, loss)
         if moments[0, 0] == 0:
             moments[0, 1], moments[1, 1] = loss[0], square[0]
         p, r = moments[0, 1], moments[1, 1]
@@ -209,6 +237,26 @@ def count_pairs(first: Any, second: Any, width: int, counts: Any) -> None:
     """Count rows in the cells of a table of two codes."""
     for i in range(first.size):
         counts[np.int64(first[i]) * width + second[i]] += 1.0
+
+
+@_exact
+def count_in_buckets(values: Any, low: float, scale: float, counts: Any) -> None:
+    """Count values in equal buckets from ``low`` on; the bucket of a value is that of `ease.bucket_of`."""
+    last = counts.size - 1
+    for i in range(values.size):
+        counts[min(int((np.float64(values[i]) - low) * scale), last)] += 1.0
+
+
+@_exact
+def look_up_buckets(values: Any, low: float, scale: float, table: Any, found: Any, unsure: Any) -> int:
+    """The entry of the table at the bucket of every value, and the rows where it is negative; how many."""
+    n, last = 0, table.size - 1
+    for i in range(values.size):
+        entry = table[min(int((np.float64(values[i]) - low) * scale), last)]
+        found[i] = entry
+        unsure[n] = i
+        n += entry < 0
+    return n
 
 
 @_compiled

@@ -105,7 +105,12 @@ class EaseBucketState(State):
 
     def absorb(self, block: Block) -> None:
         """Count the rows of each interval."""
-        ease, weights = block[self.origin.ease].astype(np.float64), block.weights
+        ease, weights = block[self.origin.ease], block.weights
+        if self.is_first and weights is None and (compiled := block.kernels) is not None:
+            low, high, _ = self.intervals[0]
+            compiled.count_in_buckets(ease, low, bucket_scale(low, high), self.counts[0])
+            return
+        ease = ease.astype(np.float64)
         for k, (low, high, _) in enumerate(self.intervals):
             own, mass = ease, weights
             if not self.is_first:
@@ -163,15 +168,24 @@ class EaseCountState(CountState):
 
     def absorb(self, block: Block) -> None:
         """Count distinct rows of the block with its shortened ease."""
-        ease = block[self.origin.ease].astype(np.float64)
-        columns = [self._shorten(ease) if name == self.origin.ease else block[name] for name in self.columns]
+        ease, compiled = block[self.origin.ease], block.kernels
+        columns = [
+            self._shorten(ease, compiled) if name == self.origin.ease else block.coded(name)
+            for name in self.columns
+        ]
         self.add(*distinct_rows(columns, block.weights, block.kernels))
 
-    def _shorten(self, ease: np.ndarray) -> Coded:
+    def _shorten(self, ease: np.ndarray, compiled: Any) -> Coded:
         """Codes of gaps, and of the distinct values inside edge buckets."""
-        gap = self.table[bucket_of(ease, self.origin.low, self.origin.high)].astype(np.int64)
-        unsure = np.flatnonzero(gap < 0)
-        near = ease[unsure]
+        low, high = self.origin.low, self.origin.high
+        if compiled is None:
+            gap = self.table[bucket_of(ease.astype(np.float64), low, high)].astype(np.int64)
+            unsure = np.flatnonzero(gap < 0)
+        else:
+            gap, room = np.empty(ease.size, dtype=np.int64), np.empty(ease.size + 1, dtype=np.int64)
+            n = compiled.look_up_buckets(ease, low, bucket_scale(low, high), self.table, gap, room)
+            unsure = room[:n]
+        near = ease[unsure].astype(np.float64)
         lows, highs = (np.array(ends) for ends in zip(*self.edges, strict=True))
         at = np.searchsorted(highs, near, side="left")
         kept = (at < len(lows)) & (near >= lows[np.minimum(at, len(lows) - 1)])
@@ -193,9 +207,13 @@ def _gap_of_buckets(low: float, high: float, lows: np.ndarray, highs: np.ndarray
 
 def bucket_of(ease: np.ndarray, low: float, high: float) -> np.ndarray:
     """Bucket of every value of [low, high]; non-decreasing in the value."""
+    return np.minimum(((ease - low) * bucket_scale(low, high)).astype(np.int64), _N_BUCKETS - 1)
+
+
+def bucket_scale(low: float, high: float) -> float:
+    """Buckets per unit of the ease."""
     width = high - low
-    scale = _N_BUCKETS / width if width > 0 else 0.0
-    return np.minimum(((ease - low) * scale).astype(np.int64), _N_BUCKETS - 1)
+    return _N_BUCKETS / width if width > 0 else 0.0
 
 
 def bucket_ends(bucket: int, low: float, high: float) -> tuple[float, float]:

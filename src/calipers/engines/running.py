@@ -149,7 +149,7 @@ def in_window(submit: Callable[[Piece], Any], pieces: Sequence[Piece], width: in
 class LocalEngine:
     """Threads on this machine; numpy and polars release the interpreter while they work."""
 
-    def __init__(self, n_workers: int = 2) -> None:
+    def __init__(self, n_workers: int = 3) -> None:
         self.n_workers = n_workers
 
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:

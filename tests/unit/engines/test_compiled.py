@@ -1,5 +1,6 @@
 """Compiled kernels against their twins in numpy: counts bit for bit, sums to rounding, the same refusals."""
 
+import math
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from calipers.engines import ArraySource, FileSource, measure
 from calipers.engines.block import at_label
 from calipers.engines.calibration import BucketSums, Grid, _equal_bucket, _totals
 from calipers.engines.criteria import CriteriaState
+from calipers.engines.ease import bucket_of, bucket_scale
 from calipers.engines.fusing import are_in_unit, are_probabilities, columns_of
 from calipers.exceptions import InputError
 from calipers.inference import Moments
@@ -167,6 +169,32 @@ def test_an_equal_bucket_is_touched_when_it_holds_a_marked_one():
         is_open = np.arange(edges.size + 1) == marked
         middle = np.concatenate([[0.0], edges, [1.0]])[marked : marked + 2].mean()
         assert np.flatnonzero(grid.touched(is_open)).tolist() == [int(middle * 8)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_buckets_of_the_ease_are_those_of_numpy_to_the_last_bit(kind):
+    rng = np.random.default_rng(9)
+    ease = np.concatenate([rng.normal(size=20_000), np.linspace(-3, 3, 5000)]).astype(kind)
+    low, high = float(ease.min()), float(ease.max())
+    counts = np.zeros(1 << 16)
+    compiled.count_in_buckets(ease, low, bucket_scale(low, high), counts)
+    bucket = bucket_of(ease.astype(float), low, high)
+    assert (counts == np.bincount(bucket, minlength=1 << 16)).all()
+    table = rng.integers(-1, 40, 1 << 16).astype(np.int32)
+    found, room = np.empty(ease.size, dtype=np.int64), np.empty(ease.size + 1, dtype=np.int64)
+    n = compiled.look_up_buckets(ease, low, bucket_scale(low, high), table, found, room)
+    assert (found == table[bucket]).all()
+    assert (room[:n] == np.flatnonzero(found < 0)).all()
+
+
+def test_logarithms_are_right_to_two_units_in_the_last_place():
+    rng = np.random.default_rng(10)
+    ends = [1.0, np.nextafter(1.0, 0.0), 0.5, 0.7071067811865475, 0.7071067811865476, 1e-45, 2.3e-308]
+    x = np.concatenate([rng.random(5000), 10.0 ** rng.uniform(-307, 0, 5000), ends])
+    found = np.empty_like(x)
+    compiled.minus_logs(x, x.size, found)
+    exact = np.array([-math.log(value) for value in x])
+    assert (np.abs(found - exact) <= 2 * np.spacing(np.abs(exact))).all()
 
 
 def test_pairs_are_counted():
