@@ -38,8 +38,8 @@ _N_BUCKETS = 1 << 16
 # Few enough rows to keep, in all open buckets (eight bytes each) or in all.
 _KEPT_ROWS = 10_000_000
 _SMALL = 100_000
-# Rows that wait for their buckets, at most.
-_PUT_OFF = 1 << 20
+# Rows that wait for their buckets, at most: they keep the tables of their blocks.
+_PUT_OFF = 1 << 19
 
 # Score, whether it happened, weight (None when every row counts once).
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -241,6 +241,8 @@ class CalibrationState(State):
         columns, the most probable label of more.
     n_buckets : int
         Buckets of the first pass.
+    n_states : int
+        States that share the memory for rows that are kept.
     base : (CalibrationState, bool array) or None
         The pass before, and which of its buckets are cut finer here; the others are taken over as they are.
     """
@@ -254,6 +256,7 @@ class CalibrationState(State):
         "kept",
         "n_buckets",
         "n_rows",
+        "n_states",
         "near",
         "options",
         "put_off",
@@ -268,9 +271,11 @@ class CalibrationState(State):
         *,
         column: Column = None,
         n_buckets: int = _N_BUCKETS,
+        n_states: int = 1,
         base: tuple[CalibrationState, np.ndarray] | None = None,
     ) -> None:
         self.options, self.edges, self.column, self.n_buckets = options, edges, column, n_buckets
+        self.n_states = n_states
         self.base, self.grid = base, None if edges is None else Grid(edges, n_buckets)
         self.buckets = BucketSums(n_buckets if edges is None else edges.size + 1)
         # weight, squared weight, squared residual, variance under calibration, impossible outcomes
@@ -287,7 +292,13 @@ class CalibrationState(State):
 
     def fresh(self) -> Self:
         """An empty state of the same pass; what the pass before found is shared, not copied."""
-        other = type(self)(self.options, column=self.column, n_buckets=self.n_buckets, base=self.base)
+        other = type(self)(
+            self.options,
+            column=self.column,
+            n_buckets=self.n_buckets,
+            n_states=self.n_states,
+            base=self.base,
+        )
         other.edges, other.grid = self.edges, self.grid
         other.buckets = BucketSums(self.buckets.low.size)
         return other
@@ -385,12 +396,13 @@ class CalibrationState(State):
         if not is_open.any():
             return None
         weights = self.buckets.sums[2][is_open].sum() / self.totals[0]
-        if weights * self.n_rows > _KEPT_ROWS:
+        if weights * self.n_rows > _KEPT_ROWS / self.n_states:
             return CalibrationState(
                 self.options,
                 self._finer(is_open),
                 column=self.column,
                 n_buckets=self.n_buckets,
+                n_states=self.n_states,
                 base=(self, is_open),
             )
         return OpenRowsState(self, is_open)
@@ -457,7 +469,9 @@ class OpenRowsState(State):
     def sorted_rows(self) -> Rows:
         """The rows of the open buckets in the order of their scores."""
         if not self.parts:
-            return unpacked(np.sort(np.concatenate(self.packed)))
+            rows = np.concatenate(self.packed)
+            rows.sort()
+            return unpacked(rows)
         f, y, w = joined([*(unpacked(part) for part in self.packed), *self.parts])
         order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
         return f[order], y[order], None if w is None else w[order]
@@ -534,10 +548,9 @@ def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, 
     readings, scores = ends[filled], state.buckets.high[filled]
     if rows is not None:
         inner, at = _inner_readings(state, rows, starts)
-        readings, scores = np.concatenate([inner, readings]), np.concatenate([at, scores])
         # Scores in order; a bucket's end is also the last inner reading of an open bucket.
-        order = np.argsort(scores, kind="stable")
-        readings, scores = readings[order], scores[order]
+        place = np.searchsorted(at, scores, side="right")
+        readings, scores = np.insert(inner, place, readings), np.insert(at, place, scores)
     top.update(readings, scores)
     bottom.update(readings, scores)
     return top, bottom
@@ -546,13 +559,13 @@ def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, 
 def _inner_readings(state: CalibrationState, rows: Rows, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Readings at the ends of blocks of equal scores inside open buckets."""
     f, y, w = rows
-    bucket = state.bucket_of(f)
     running = np.cumsum((y - f) if w is None else w * (y - f))
+    bucket = state.bucket_of(f)
     first = np.flatnonzero(np.diff(bucket, prepend=-1))
     before = np.where(first > 0, running[first - 1], 0.0)
-    shift = np.repeat(starts[bucket[first]] - before, np.diff(first, append=f.size))
+    running += np.repeat(starts[bucket[first]] - before, np.diff(first, append=f.size))
     is_end = np.append(f[1:] != f[:-1], True)
-    return (running + shift)[is_end], f[is_end]
+    return running[is_end], f[is_end]
 
 
 def inside_sums(state: CalibrationState, rows: Rows | None, found: SupInterval) -> np.ndarray:

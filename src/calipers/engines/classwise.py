@@ -83,7 +83,10 @@ class ClasswiseState(State):
 
     def _first_parts(self, n_classes: int) -> list[State]:
         buckets = min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1))
-        return [CalibrationState(self.options, column=k, n_buckets=buckets) for k in range(n_classes)]
+        return [
+            CalibrationState(self.options, column=k, n_buckets=buckets, n_states=n_classes)
+            for k in range(n_classes)
+        ]
 
     def _keep(self, rows: list[Any] | None) -> None:
         width = 0 if self.parts is None else len(self.parts)

@@ -25,6 +25,8 @@ Node = TypeVar("Node")
 # Neighbouring states that are merged into one: few enough to lie side by side on a worker, enough that a
 # million pieces are five levels.
 FAN_IN = 16
+# States of a pass, up to which a third thread is worth its memory.
+_FEW_STATES = 5
 
 
 class Engine(Protocol):
@@ -147,17 +149,23 @@ def in_window(submit: Callable[[Piece], Any], pieces: Sequence[Piece], width: in
 
 
 class LocalEngine:
-    """Threads on this machine; numpy and polars release the interpreter while they work."""
+    """Threads on this machine; numpy and polars release the interpreter while they work.
 
-    def __init__(self, n_workers: int = 3) -> None:
+    Parameters
+    ----------
+    n_workers : int, optional
+        Threads. By default three, of which one reads while two compute; two where so many states are filled
+        that the memory of a third would tell.
+    """
+
+    def __init__(self, n_workers: int | None = None) -> None:
         self.n_workers = n_workers
 
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb pieces in a few threads, merge in the order of the pieces."""
-        with ThreadPoolExecutor(self.n_workers) as pool:
-            parts = in_window(
-                lambda piece: pool.submit(absorb_piece, piece, states), pieces, self.n_workers + 1
-            )
+        n_workers = self.n_workers or (3 if len(states) <= _FEW_STATES else 2)
+        with ThreadPoolExecutor(n_workers) as pool:
+            parts = in_window(lambda piece: pool.submit(absorb_piece, piece, states), pieces, n_workers + 1)
             return merge_in_order(parts, len(pieces), progress)
 
 
