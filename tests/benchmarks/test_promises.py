@@ -189,13 +189,17 @@ def test_a_run_over_a_lake_is_read_per_pass(tmp_path, monkeypatch):
         "peak_gb": 0.5,
     }
     (tmp_path / "lake.json").write_text(
-        json.dumps([one, one | {"task": "T-CV", "passes": 2, "cpu": 3.0}]), encoding="utf-8"
+        json.dumps([one, one | {"task": "T-CV", "passes": 2, "cpu": 3.0, "wall": 4.5}]), encoding="utf-8"
     )
     monkeypatch.setattr(readers, "LAKE", tmp_path / "lake.json")
-    assert readers.lake_scan(store.Run("x")) == readers.Reading(
-        "1.80x per pass (coverage), 0.50 GB at 1e+08 rows", met=True
+    assert readers.lake_scans(single=True)(store.Run("x")) == readers.Reading(
+        "coverage 1.5x (CPU 1.8x)", met=True
     )
-    assert "| T-CV | 100,000,000 | 2 | 1.50x | 3.00x | 0.50 GB |" in page.lake_part()
+    assert readers.lake_scans(single=False)(store.Run("x")) == readers.Reading(
+        "T-CV 4.5x in 2 passes (CPU 3.0x)", met=False
+    )
+    assert readers.lake_memory(store.Run("x")) == readers.Reading("0.50 GB (coverage)", met=True)
+    assert "| T-CV | 100,000,000 | 2 | 4.50x | 3.00x | 0.50 GB |" in page.lake_part()
 
 
 def test_a_kernel_with_more_instructions_is_called_slower():
