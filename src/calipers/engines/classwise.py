@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.engines.block import Block
-from calipers.engines.calibration import CalibrationOptions, CalibrationState, OpenRowsState, class_part
+from calipers.engines.calibration import CalibrationOptions, CalibrationState, OpenRowsState
 from calipers.engines.state import Result, State
+from calipers.engines.walk import class_part
 from calipers.metrics import calibration_error
 from calipers.metrics.reliability.multiclass import BONFERRONI, bonferroni, combine_classes
 from calipers.results import Estimate

@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import generator
 from calipers.engines.block import Block
-from calipers.engines.calibration import Rows, binary_rows, joined
+from calipers.engines.scored import Rows, binary_rows, joined
 from calipers.engines.state import Result, State
 from calipers.inference import Moments, repetitions
 from calipers.inputs import check_count, check_p_values

@@ -10,10 +10,11 @@ import pytest
 
 from calipers.engines import ArraySource, FileSource, measure
 from calipers.engines.block import at_label
-from calipers.engines.calibration import BucketSums, Grid, _equal_bucket, _totals
+from calipers.engines.buckets import BucketSums, Grid, equal_bucket
 from calipers.engines.criteria import CriteriaState
 from calipers.engines.ease import bucket_of, bucket_scale
 from calipers.engines.fusing import are_in_unit, are_probabilities, columns_of
+from calipers.engines.scored import totals_of
 from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs.files import ColumnChoice
@@ -133,15 +134,15 @@ def test_buckets_and_totals_are_those_of_the_rows(kind):
     found, exact, totals = BucketSums(256), BucketSums(256), np.zeros(5)
     compiled.add_to_buckets(f, y, found.table, totals)
     rows = np.minimum(f.astype(float) + 0.0, 1.0), y, None
-    exact.add(_equal_bucket(rows[0], 256), rows)
+    exact.add(equal_bucket(rows[0], 256), rows)
     np.testing.assert_allclose(found.table, exact.table, rtol=1e-12, atol=1e-12)
     assert (found.sums[2] == exact.sums[2]).all()
     assert (found.sums[4] == exact.sums[4]).all()
     assert (found.low == exact.low).all()
     assert (found.high == exact.high).all()
-    np.testing.assert_allclose(totals, _totals(rows), rtol=1e-12)
+    np.testing.assert_allclose(totals, totals_of(rows), rtol=1e-12)
     again = BucketSums(256)
-    again.add(_equal_bucket(rows[0], 256), rows, compiled)
+    again.add(equal_bucket(rows[0], 256), rows, compiled)
     np.testing.assert_allclose(again.table, exact.table, rtol=1e-12, atol=1e-12)
 
 
@@ -149,8 +150,8 @@ def test_few_rows_are_added_to_many_buckets_as_many_to_few():
     rng = np.random.default_rng(8)
     f, y = rng.random(40), rng.random(40) < 0.5
     one_by_one, at_once = BucketSums(64), BucketSums(64)
-    one_by_one.add(_equal_bucket(f, 64), (f, y, None))
-    at_once._add_single_rows(_equal_bucket(f, 64), f, y)
+    one_by_one.add(equal_bucket(f, 64), (f, y, None))
+    at_once._add_single_rows(equal_bucket(f, 64), f, y)
     np.testing.assert_allclose(one_by_one.sums, at_once.sums, rtol=1e-12, atol=1e-12)
 
 
@@ -159,7 +160,7 @@ def test_rows_near_open_buckets_are_found_in_order():
     f, near = np.append(rng.random(3000), 1.0), rng.random(64) < 0.3
     room = np.empty(f.size + 1, dtype=np.int64)
     found = room[: compiled.rows_near(f, near, room)]
-    assert (found == np.flatnonzero(near[_equal_bucket(f, 64)])).all()
+    assert (found == np.flatnonzero(near[equal_bucket(f, 64)])).all()
 
 
 def test_an_equal_bucket_is_touched_when_it_holds_a_marked_one():

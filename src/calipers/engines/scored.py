@@ -1,0 +1,89 @@
+"""Score, outcome and weight of rows: what a calibration error looks at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from calipers.engines.block import Block
+
+# Score, whether it happened, weight (None when every row counts once).
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Column = int | Literal["top"] | None
+
+
+def _is_top(P: np.ndarray, column: Column) -> bool:
+    return column == "top" or (column is None and P.shape[1] > 2)
+
+
+def scores(block: Block, column: Column) -> np.ndarray:
+    """Stated probability of the column; of the second of two, else of the most probable label."""
+    return unit_scores(stated(block, column))
+
+
+def stated(block: Block, column: Column) -> np.ndarray:
+    """The same as it was given."""
+    P = block["probabilities"]
+    if _is_top(P, column):
+        return block["top_probability"]
+    return np.asarray(P[:, column if isinstance(column, int) else 1])
+
+
+def unit_scores(f: np.ndarray) -> np.ndarray:
+    """Scores in double precision, at most 1, without a negative zero."""
+    return np.minimum(f.astype(np.float64) + 0.0, 1.0)
+
+
+def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np.ndarray:
+    """Whether that label happened; of some rows, or of all."""
+    P, codes = block["probabilities"], block["codes"]
+    if _is_top(P, column):
+        # All rows through the column that other states share; few one by one, unless their label is known.
+        if rows is None:
+            return block["top_is_right"]
+        label = block.get("top_label")
+        top = P[rows].argmax(axis=1) if label is None else label[rows]
+        return np.asarray(top == codes[rows])
+    wanted = codes if rows is None else codes[rows]
+    return np.asarray(wanted == (column if isinstance(column, int) else 1))
+
+
+def binary_rows(block: Block, column: Column = None) -> Rows:
+    """Score, outcome and weight of every row that has one above 0."""
+    f, y, w = scores(block, column), outcomes(block, column), block.weights
+    if w is None or (w > 0).all():
+        return f, y, w
+    there = w > 0
+    return f[there], y[there], w[there]
+
+
+def packed(f: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    """Score and outcome of every row as one number, which sorts by both: the bits of f, then one bit."""
+    return np.asarray((f.view(np.uint64) << np.uint64(1)) | happened.astype(np.uint64))
+
+
+def unpacked(rows: np.ndarray) -> Rows:
+    """The scores and outcomes of packed rows."""
+    return (rows >> np.uint64(1)).view(np.float64), (rows & np.uint64(1)).astype(bool), None
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Rows of several blocks one after the other; blocks with and without weights mix."""
+    f, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    if all(part[2] is None for part in parts):
+        return f, y, None
+    return f, y, np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in parts])
+
+
+def totals_of(rows: Rows) -> np.ndarray:
+    """Weight, squared weight, squared residual, variance under calibration, and impossible outcomes."""
+    f, y, w = rows
+    wrong = ((f == 0) & y) | ((f == 1) & ~y)
+    if w is not None:
+        step = y - f
+        parts = (w, w * w, w * step * step, w * w * f * (1 - f), wrong & (w > 0))
+        return np.array([float(np.sum(part)) for part in parts])
+    square, right = float(np.sum(f * f)), float(np.sum(f * y))
+    n, hits, stated = float(f.size), float(np.count_nonzero(y)), float(np.sum(f))
+    return np.array([n, n, square + (hits - 2 * right), stated - square, float(np.count_nonzero(wrong))])
