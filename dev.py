@@ -3,7 +3,7 @@
 
 python3 dev.py demo      set up, run the demonstration, say where the report is
 python3 dev.py test      set up, run the whole test suite
-python3 dev.py interop   run tests/interop against the real packages: none may be missing
+python3 dev.py interop   tests/interop against the real packages and the array tests with torch: none may be missing
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py docs      build the site into docs/_build/html
@@ -258,8 +258,14 @@ def test(options: argparse.Namespace, rest: list[str]) -> int:
 
 def interop(options: argparse.Namespace, rest: list[str]) -> int:
     """Run the tests against other packages; one that is missing fails instead of being skipped."""
-    place = ROOT / "tests" / "interop"
-    return run([PYTHON, "-m", "pytest", place, *rest], CALIPERS_REQUIRE_PEERS="1", OMP_NUM_THREADS="1")
+    environment = {"CALIPERS_REQUIRE_PEERS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    peers = run([PYTHON, "-m", "pytest", ROOT / "tests" / "interop", *rest], **environment)
+    if rest:
+        return peers
+    # torch is too heavy for every test run; here it is, so its arrays go through the kernels and metrics.
+    folders = [ROOT / "tests" / name for name in ("contract", "unit")]
+    arrays = run([PYTHON, "-m", "pytest", *folders, "-k", "torch", "-n", WORKERS], **environment)
+    return peers or arrays
 
 
 def lint(options: argparse.Namespace, rest: list[str]) -> int:

@@ -67,13 +67,14 @@ def existing(files: list[Path]) -> list[Path]:
 
 
 def free_socket(port: int) -> socket.socket:
-    """A socket on the loopback address."""
+    """A socket on the loopback address that takes connections from now on; they wait for the server."""
     from calipers.exceptions import InputError
 
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))
+        listener.listen()
     except (OSError, OverflowError) as error:
         listener.close()
         raise InputError(f"port {port} cannot be used ({error}). Choose another with --port.") from None

@@ -78,7 +78,7 @@ def _under_group(numbered: Numbered) -> tuple[int, Numbered]:
 def _merge_group(partition: Iterable[tuple[int, Numbered]]) -> Iterator[Numbered]:
     """The merged states of one group: they arrive in any order and are merged in that of their numbers."""
     members = sorted(partition, key=lambda member: member[1][0])
-    yield members[0][0], merged([states for _, (_, states) in members])
+    return iter([(members[0][0], merged([states for _, (_, states) in members]))])
 
 
 def _collect(context: Any, rows: Any, look: Callable[[], None]) -> Any:
