@@ -3,7 +3,7 @@
 
 python3 dev.py demo      set up, run the demonstration, say where the report is
 python3 dev.py test      set up, run the whole test suite
-python3 dev.py interop   tests/interop against the real packages and the array tests with torch: none may be missing
+python3 dev.py interop   tests/interop, and the array tests with torch: no package may be missing
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py docs      build the site into docs/_build/html
