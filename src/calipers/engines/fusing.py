@@ -6,7 +6,6 @@ Loading them takes half a second, compiling them the first time some ten; only m
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,11 @@ MANY_ROWS = 20_000_000
 
 @lru_cache(maxsize=1)
 def kernels() -> Any:
-    """The compiled kernels, or None where numba is not installed: numpy does the same work, slower."""
-    if find_spec("numba") is None:
-        return None
+    """The compiled kernels, or None where numba is missing or unfit: numpy does the same work, slower."""
     try:
         from calipers.engines import compiled
+    except ImportError:  # not installed, or of another age than numpy
+        return None
     except RuntimeError:  # no folder to keep what was compiled: every process would compile it anew
         return None
     return compiled

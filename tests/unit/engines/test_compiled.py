@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from calipers.engines import ArraySource, FileSource, measure
+from calipers.engines import ArraySource, FileSource, fusing, measure
 from calipers.engines.block import at_label
 from calipers.engines.buckets import BucketSums, Grid, equal_bucket
 from calipers.engines.criteria import CriteriaState
@@ -275,6 +275,21 @@ def test_a_large_run_refuses_bad_rows_in_the_same_words(tmp_path, monkeypatch):
             measure(FileSource(str(tmp_path / "rows.parquet"), choice), ["efficiency"])
         said.append(str(caught.value))
     assert said[0] == said[1]
+
+
+def test_a_large_run_without_numba_is_one_of_numpy(monkeypatch):
+    columns = lake(3000)
+    expected = measure(in_memory(columns), ["efficiency", "coverage"])
+    monkeypatch.setattr("calipers.engines.sources.MANY_ROWS", 1)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "calipers.engines.compiled")
+    monkeypatch.delattr("calipers.engines.compiled")
+    fusing.kernels.cache_clear()
+    try:
+        assert fusing.kernels() is None
+        assert measure(in_memory(columns), ["efficiency", "coverage"]) == expected
+    finally:
+        fusing.kernels.cache_clear()
 
 
 def test_small_runs_do_not_load_numba():
