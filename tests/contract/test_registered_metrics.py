@@ -101,6 +101,17 @@ def test_integer_weights_equal_repeated_rows(entry):
     assert_same(weighted, run(entry, repeated, options), fields=fields)
 
 
+@weighted_metrics
+def test_rows_of_weight_zero_are_not_there(entry):
+    data, options = EXAMPLES[entry.name](np.random.default_rng(4), 90)
+    weights = np.random.default_rng(5).integers(0, 3, size=90)
+    there = np.flatnonzero(weights)
+    kept = {name: take(values, there) for name, values in data.items()}
+    fields = ("value", "n") if entry.randomized else FIELDS
+    with_zeros = run(entry, data, options | {"sample_weight": weights})
+    assert_same(with_zeros, run(entry, kept, options | {"sample_weight": weights[there]}), fields=fields)
+
+
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.randomized], ids=lambda e: e.name)
 def test_float32_inputs_give_the_same_answer(entry):
     data, options = EXAMPLES[entry.name](np.random.default_rng(6), 100)

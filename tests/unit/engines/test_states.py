@@ -234,7 +234,9 @@ def test_calibration_error_of_few_rows_is_the_metric_itself():
     assert (float(found), found.p_value) == (float(expected), expected.p_value)
 
 
-def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not():
+@pytest.mark.parametrize("few", [100_000, 0], ids=["from rows", "from buckets"])
+def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not(few, monkeypatch):
+    monkeypatch.setattr("calipers.engines.calibration._SMALL", few)
     given = rows(400, 3) | {"sample_weight": np.repeat([0.0, 1.0], 200)}
     kept = {name: value[200:] for name, value in given.items() if name != "sample_weight"}
     names, seed = ["efficiency", "calibration_error"], {"calibration_error": {"random_state": 0}}

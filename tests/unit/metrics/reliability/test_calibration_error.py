@@ -227,3 +227,18 @@ def test_repeated_rows_and_weights_agree_with_several_classes():
     )
     assert weighted.value == pytest.approx(repeated.value)
     assert weighted.p_value == repeated.p_value
+
+
+@pytest.mark.parametrize("multiclass", ["top_label", "max", "classwise"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_weight_zero_leave_the_guarantee_of_the_bound(n_classes, multiclass):
+    rng = np.random.default_rng(11)
+    P = rng.dirichlet(np.ones(n_classes), 300)
+    y = np.array([rng.choice(n_classes, p=p) for p in P])
+    weights = np.repeat([0.0, 1.0], 150)
+    options = {"multiclass": multiclass, "random_state": 0} if n_classes > 2 else {"random_state": 0}
+    found = calibration_error(y, P, sample_weight=weights, **options)
+    expected = calibration_error(y[150:], P[150:], **options)
+    assert found.high == pytest.approx(expected.high, rel=1e-12)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    assert found.details["guaranteed"] is expected.details["guaranteed"] is True
