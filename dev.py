@@ -262,10 +262,16 @@ def interop(options: argparse.Namespace, rest: list[str]) -> int:
     peers = run([PYTHON, "-m", "pytest", ROOT / "tests" / "interop", *rest], **environment)
     if rest:
         return peers
-    # torch is too heavy for every test run; here it is, so its arrays go through the kernels and metrics.
-    folders = [ROOT / "tests" / name for name in ("contract", "unit")]
-    arrays = run([PYTHON, "-m", "pytest", *folders, "-k", "torch", "-n", WORKERS], **environment)
+    # torch is too heavy for every test run; here it is, so every test that looks for it is run with it.
+    arrays = run([PYTHON, "-m", "pytest", *files_naming("torch"), "-n", WORKERS], **environment)
     return peers or arrays
+
+
+def files_naming(word: str) -> list[Path]:
+    """The tests whose files name a package; the interop tests have a run of their own."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    found = [file for file in files if word in file.read_text(encoding="utf-8")]
+    return [ROOT / "tests" / "contract", *(f for f in found if f.parent.name not in ("interop", "contract"))]
 
 
 def lint(options: argparse.Namespace, rest: list[str]) -> int:

@@ -13,6 +13,7 @@ from calipers.engines.gathered import content_order
 from calipers.exceptions import InputError
 from calipers.metrics import metric_entries, metric_entry
 from tests.contract.examples import EXAMPLES
+from tests.unit.engines.passes import finished_over
 
 N = 160
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
@@ -48,18 +49,7 @@ def finished(name, data, options, cuts, order):
         for a, b in pairwise(bounds)
         if b > a
     ]
-    state = state_of(name, **options)
-    while True:
-        parts = [state.fresh() for _ in blocks]
-        for part, block in zip(parts, blocks, strict=True):
-            part.absorb(block)
-        total = parts[-1]
-        for part in reversed(parts[:-1]):
-            total.merge(part)
-        following = total.advance()
-        if following is None:
-            return total.finish()
-        state = following
+    return finished_over(state_of(name, **options), blocks)
 
 
 def fields(result):

@@ -10,6 +10,7 @@ from calipers import metrics
 from calipers.engines import ArraySource, Block, FileSource, measure, state_of
 from calipers.engines.ease import bucket_ends, bucket_of
 from calipers.exceptions import InputError
+from tests.unit.engines.passes import finished_over
 
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
 
@@ -37,20 +38,7 @@ def states_of(name, given, cuts, order, **options):
         for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)
         if b > a
     ]
-    state = state_of(name, alpha=0.1, **options)
-    while True:
-        parts = []
-        for block in blocks:
-            own = state.fresh()
-            own.absorb(block)
-            parts.append(own)
-        total = parts[-1]
-        for part in reversed(parts[:-1]):
-            total.merge(part)
-        following = total.advance()
-        if following is None:
-            return total.finish()
-        state = following
+    return finished_over(state_of(name, alpha=0.1, **options), blocks)
 
 
 def assert_same(left, right):
