@@ -1,7 +1,6 @@
 """A partitioned lake on a real S3 server gives the numbers of the same files on disk."""
 
 import json
-import os
 import pickle
 
 import numpy as np
@@ -13,10 +12,10 @@ from calipers.cli import main
 from calipers.engines import FileSource, measure
 from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files import ColumnChoice
+from tests.object_store import KEYS, running_s3_server
 from tests.randomness import restored_python_generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the server's own parts
-KEYS = {"key": "somebody", "secret": "hush"}
 METRICS = ["coverage", "proper_scores", "calibration_error"]
 MUTED = ("CAL103", "CAL203", "CAL601")  # they simulate for seconds and say nothing about storage
 
@@ -32,19 +31,8 @@ def rows(n, seed):
 @pytest.fixture(scope="module")
 def server():
     """The address of an S3 server on this machine."""
-    moto = pytest.importorskip(
-        "moto.server", reason="S3 was not tested: pip install 'moto[s3]' flask flask-cors"
-    )
-    pytest.importorskip("s3fs", reason="S3 was not tested: pip install s3fs")
-    with pytest.MonkeyPatch.context() as patch, restored_python_generator():
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            patch.delenv(name)
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nobody else is asked for keys
-        running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        running.start()
-        host, port = running.get_host_and_port()
-        yield f"http://{host}:{port}"
-        running.stop()
+    with running_s3_server() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

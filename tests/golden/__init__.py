@@ -6,6 +6,7 @@ file of tests            what it compares                             stored in
 `test_signatures`        names, parameters, defaults, methods         ``stored/signatures.json``
 `test_command_line`      commands, options, settings of calipers.toml ``stored/command_line.json``
 `test_audits`            findings and numbers of small audits         ``stored/audits.json``
+`test_endings`           endings of files x ways to name the files    ``stored/endings.json``
 `test_version_0_1`       files written by version 0.1 are read        ``stored/version_0_1/``
 =======================  ===========================================  =======================================
 

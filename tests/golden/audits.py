@@ -56,6 +56,15 @@ def same(left: float, right: float) -> bool:
     return math.isclose(left, right, rel_tol=RELATIVE, abs_tol=1e-12)
 
 
+def unequal(stored: dict[str, float], found: dict[str, float]) -> dict[str, tuple[float, float | None]]:
+    """Stored name -> (stored, found) where a number is missing or another one."""
+    return {
+        name: (value, found.get(name))
+        for name, value in stored.items()
+        if name not in found or not same(value, found[name])
+    }
+
+
 def record() -> dict[str, Any]:
     """What every sample gives today, and which numbers of the weighted rows are right today."""
     found = {name: record_sample(make()) for name, make in SAMPLES.items()}

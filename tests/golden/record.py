@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.golden import audits, command_line, signatures
+from tests.golden import audits, command_line, endings, signatures
 from tests.golden.storage import store
 
 RECORDINGS: dict[str, Callable[[], Any]] = {
     "signatures": signatures.collect,
     "command_line": command_line.collect,
     "audits": audits.record,
+    "endings": endings.record,
 }
 
 

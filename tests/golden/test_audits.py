@@ -21,21 +21,13 @@ def missing_or_other(stored, found):
     return {name: (value, found.get(name)) for name, value in stored.items() if found.get(name) != value}
 
 
-def unequal(stored, found):
-    return {
-        name: (value, found.get(name))
-        for name, value in stored.items()
-        if name not in found or not audits.same(value, found[name])
-    }
-
-
 def test_an_audit_gives_the_stored_outcomes_and_numbers(sample):
     stored, given = sample
     found = audits.audit_in_memory(given, seed=0)
     numbers = audits.numbers(found)
     assert found.rows == stored["rows"]
     assert missing_or_other(stored["findings"], audits.outcomes(found)) == {}
-    assert unequal(stored["exact"], numbers) == {}
+    assert audits.unequal(stored["exact"], numbers) == {}
     far = {
         name: (value, numbers.get(name))
         for name, (value, allowed) in stored["drawn"].items()
@@ -50,13 +42,13 @@ def test_a_streamed_audit_gives_the_stored_outcomes_and_numbers(sample):
     assert found.rows == stored["rows"]
     assert missing_or_other(stored["streamed_findings"], audits.outcomes(found)) == {}
     expected = {name: stored["exact"][name] for name in stored["streamed"]}
-    assert unequal(expected, audits.numbers(found)) == {}
+    assert audits.unequal(expected, audits.numbers(found)) == {}
 
 
 def test_whole_number_weights_of_a_streamed_audit_are_repeated_rows():
     weights, repeats = weighted_rows()
     for rows in (weights, repeats):
-        assert unequal(STORED["weighted"], audits.numbers(audits.audit_streamed(rows, seed=0))) == {}
+        assert audits.unequal(STORED["weighted"], audits.numbers(audits.audit_streamed(rows, seed=0))) == {}
 
 
 def test_the_samples_hold_what_audits_are_made_of():
