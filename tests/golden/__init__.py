@@ -8,6 +8,7 @@ file of tests            what it compares                             stored in
 `test_audits`            findings and numbers of small audits         ``stored/audits.json``
 `test_endings`           endings of files x ways to name the files    ``stored/endings.json``
 `test_version_0_1`       files written by version 0.1 are read        ``stored/version_0_1/``
+`test_capabilities`      what is easily lost, each with its test      ``capabilities.PINNED_BY``
 =======================  ===========================================  =======================================
 
 Only public behaviour is looked at: names of the rooms, the command line, files. No module inside a room is named.

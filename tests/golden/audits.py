@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from typing import Any
 
 import calipers
 from calipers.auditing import audit_stream
 from calipers.engines import ArraySource
 from tests.golden.samples import SAMPLES, Sample, weighted_rows
-from tests.golden.signatures import ALIAS_WARNINGS
+from tests.golden.signatures import aliases_may_warn
 
 # Seeds of the recording; what differs between them draws.
 SEEDS = (0, 1, 2, 3, 4)
@@ -32,9 +31,7 @@ def audit_streamed(sample: Sample, seed: int) -> Any:
     options = {key: given.pop(key) for key in ("alpha", "n_calibration") if key in given}
     classes = given.pop("classes", None)
     source = ArraySource(given, classes=classes, alpha=options.get("alpha", 0.1), piece_rows=250)
-    with warnings.catch_warnings():
-        for category in ALIAS_WARNINGS:
-            warnings.simplefilter("ignore", category)
+    with aliases_may_warn():
         return audit_stream(source, **options, random_state=seed)
 
 

@@ -13,6 +13,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from calipers.exceptions import CalipersWarning
@@ -71,11 +72,18 @@ ALIAS_WARNINGS = (DeprecationWarning, FutureWarning, CalipersWarning)
 _ROUTING = re.compile(r"set_\w+_request")  # made by scikit-learn
 
 
-def public_name(room: str, name: str) -> Any:
-    """The object behind a public name; an alias may warn."""
+@contextmanager
+def aliases_may_warn() -> Iterator[None]:
+    """What is kept as an alias may warn."""
     with warnings.catch_warnings():
         for category in ALIAS_WARNINGS:
             warnings.simplefilter("ignore", category)
+        yield
+
+
+def public_name(room: str, name: str) -> Any:
+    """The object behind a public name."""
+    with aliases_may_warn():
         try:
             return getattr(importlib.import_module(room), name)
         except (AttributeError, ModuleNotFoundError):
