@@ -99,6 +99,7 @@ def test_a_streamed_audit_tells_its_progress():
         audit_stream(source, random_state=0, progress=lambda *where: told.append(where))
     assert all(isinstance(what, str) and 0 <= done <= total for what, done, total in told)
     assert max(done for _, done, total in told if total == 3) == 3  # three pieces were read
+    assert "CAL101" in {what for what, *_ in told}
 
 
 def test_muted_checks_do_not_run_in_a_stream_nor_by_the_command(tmp_path, capsys):
