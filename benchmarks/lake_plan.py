@@ -43,13 +43,13 @@ def row_bytes(columns: tuple[str, ...]) -> float:
 
 def partition(seed: int, *, p_values: bool) -> Any:
     """A block of simulated rows."""
-    from calipers.engines import Block
+    from calipers.engines import Rows
 
     columns = block_of_rows(np.random.default_rng(seed), 1 << 14)
     matrices = {prefix: np.stack([columns[f"{prefix}_{k}"] for k in range(10)]).T for prefix in ("p", "set")}
     given = {"y_true": columns["y_true"], "sets": matrices["set"], "ease": columns["ease"]}
     given |= {"p_values" if p_values else "probabilities": matrices["p"], "groups": columns["group"]}
-    return Block(given, classes=np.arange(10))
+    return Rows(given, classes=np.arange(10))
 
 
 def state_cost(task: str) -> tuple[int, float]:

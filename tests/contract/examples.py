@@ -25,6 +25,11 @@ def _binary_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, A
     return {"y_true": (rng.random(n) < f**1.5).astype(np.int64), "probabilities": f}, {}
 
 
+def _four_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    P = rng.dirichlet(np.ones(4), size=n)
+    return {"y_true": rng.permutation(np.arange(n) % 4), "probabilities": P}, {}
+
+
 def _adaptive(rng: np.random.Generator, n: int) -> dict[str, Any]:
     ease = rng.random(n)
     ranks = 1 + rng.poisson(4 * (1 - ease))
@@ -54,7 +59,7 @@ def _two_p_values(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dic
 
 def _interval_levels(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     half = rng.random((n, 1, 1)) + np.array([3.0, 2.0, 1.0])
-    return {"intervals": np.concatenate([-half, half], axis=1)}, {"alphas": [0.05, 0.1, 0.3]}
+    return {"intervals": np.concatenate([-half, half], axis=1)}, {"alpha": [0.05, 0.1, 0.3]}
 
 
 class ContentFolds:
@@ -100,6 +105,7 @@ EXAMPLES: dict[str, Example] = {
     "average_p_value": lambda rng, n: ({"p_values": rng.random(n) ** 2}, {}),
     "regression_efficiency": _interval_levels,
     "coverage": _coverage,
+    "proper_scores": _four_probabilities,
     "brier_decomposition": _binary_probabilities,
     "calibration_error": _binary_probabilities,
     "calibration_slope": _binary_probabilities,

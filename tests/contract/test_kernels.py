@@ -12,8 +12,9 @@ from calipers.conformal.p_values import CalibrationScores
 from calipers.conformal.scores import RankedRule, score_rule
 from calipers.difficulty import ease_from_outputs
 from calipers.inference import Moments
+from calipers.inputs import sets_at
 from calipers.metrics import calibration_error, coverage, efficiency, is_covered, t_cv, t_ss, true_rank
-from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.metrics.contributions import criterion_rows
 from tests.contract.libraries import LIBRARIES, assert_lies_with, move
 
 SCORES = ("lac", "aps", "raps", "saps", "margin", "top_k")

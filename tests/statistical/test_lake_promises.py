@@ -7,8 +7,8 @@ from scipy import stats
 from calipers.engines import ArraySource
 from calipers.engines.judging import JuryState, combined_error, direction_p_value, form_jury
 from calipers.engines.running import LocalEngine, run_states
-from calipers.engines.sampling import SampleState
 from calipers.inference import Moments
+from calipers.metrics.states.sampling import SampleState
 
 N, SAMPLE, ALPHA = 6000, 600, 0.1
 

@@ -79,7 +79,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "datasets.ScoreSample": lambda: datasets.ScoreWorld().sample(300, random_state=0),
     "datasets.ScoreWorld": datasets.ScoreWorld,
     "engines.ArraySource": lambda: engines.ArraySource({"y_true": V, "intervals": np.zeros((400, 2))}),
-    "engines.Block": lambda: engines.Block({"y_true": V, "intervals": np.zeros((400, 2))}),
+    "engines.Rows": lambda: engines.Rows({"y_true": V, "intervals": np.zeros((400, 2))}),
     "engines.ConformalScores": lambda: engines.ConformalScores(np.sort(V)),
     "engines.FileSource": lambda: engines.FileSource("rows.parquet"),
     "engines.RunPlan": lambda: engines.plan_run(1e9, row_bytes=40.0, state_bytes=2000.0, passes=3),

@@ -26,10 +26,10 @@ from calipers.inputs import (
     check_vector,
     check_weights,
     encode_labels,
+    sets_at,
     unpack_intervals,
     unpack_sets,
 )
-from calipers.metrics.contributions import sets_at
 
 Kept = TypeVar("Kept")
 

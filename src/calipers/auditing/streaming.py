@@ -26,19 +26,20 @@ from calipers.auditing.result import Audit
 from calipers.auditing.running import Progress, assemble, run_check, without
 from calipers.auditing.streamed_checks import FROM_ALL_ROWS, Lake
 from calipers.conformal import lac
-from calipers.engines.block import Block
-from calipers.engines.calibration import CalibrationOptions, CalibrationState
-from calipers.engines.catalogue import state_of
-from calipers.engines.classwise import ClasswiseState
-from calipers.engines.counts import CountState
-from calipers.engines.ease import EaseRangeState
 from calipers.engines.judging import FEWEST_MISSES, JuryState, form_jury
-from calipers.engines.levelled import AtLevel, RivalState, WidthState
+from calipers.engines.levelled import RivalState, WidthState
 from calipers.engines.running import Engine, States, engine_of, named_file, run_states, unchanging_files
-from calipers.engines.sampling import Sample, SampleState
 from calipers.engines.sources import Piece, Source
 from calipers.inputs import check_alphas, check_confidence
+from calipers.inputs.rows import Rows
 from calipers.metrics import t_cv, t_ss
+from calipers.metrics.adaptivity.ease_states import EaseRangeState
+from calipers.metrics.registry import state_of
+from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
+from calipers.metrics.reliability.classwise_states import ClasswiseState
+from calipers.metrics.states.at_level import AtLevel
+from calipers.metrics.states.counts import CountState
+from calipers.metrics.states.sampling import Sample, SampleState
 
 # Rows kept for what needs rows; more change little (`failing_regions` looks at 40 000 in memory).
 SAMPLE_ROWS = 40_000
@@ -187,7 +188,7 @@ def _material(job: _Job, sample: Sample) -> Material:
     return replace(material, seed=job.seed)
 
 
-def _first_states(job: _Job, head: Block) -> States:
+def _first_states(job: _Job, head: Rows) -> States:
     """Everything that is measured on all rows."""
     origins = list(dict.fromkeys(piece.origin for piece in job.pieces))
     states: States = {
@@ -203,7 +204,7 @@ def _first_states(job: _Job, head: Block) -> States:
     return states
 
 
-def _level_states(job: _Job, head: Block, level: int, classification: bool) -> States:
+def _level_states(job: _Job, head: Rows, level: int, classification: bool) -> States:
     states: States = {}
     states["counts"] = CountState(_columns, ("covered", "size") if classification else ("covered",), {})
     if not classification:
@@ -219,7 +220,7 @@ def _level_states(job: _Job, head: Block, level: int, classification: bool) -> S
     return states
 
 
-def _difficulty_states(job: _Job, head: Block, level: int, classification: bool) -> States:
+def _difficulty_states(job: _Job, head: Rows, level: int, classification: bool) -> States:
     parts = next(parts for parts, rows in PARTS if job.n >= rows)
     by_ease = partial(EaseRangeState, ease="difficulty")
     coverage = {

@@ -21,7 +21,7 @@ from calipers.inputs import (
     encode_labels,
     require_finite,
 )
-from calipers.inputs.rows import numeric
+from calipers.inputs.row_checks import numeric
 
 # The smallest probability that enters a logarithm; below it a float32 softmax holds nothing.
 _TINY = 1e-30

@@ -32,7 +32,7 @@ from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
-from calipers.inputs.rows import count_true, first_true, missing_mask, numeric, place
+from calipers.inputs.row_checks import count_true, first_true, missing_mask, numeric, place
 
 _BLOCK = 6 << 10
 # Labels are searched one by one from so many rows in a block on, else all at once.

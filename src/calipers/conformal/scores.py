@@ -29,7 +29,7 @@ from calipers.arrays import (
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_probabilities, require_finite
-from calipers.inputs.rows import first_true, numeric, place
+from calipers.inputs.row_checks import first_true, numeric, place
 
 _BLOCK = 1 << 17
 # rank (from 1), own mass, mass through the rank, largest probability, u, number of labels -> score

@@ -28,7 +28,7 @@ from scipy.spatial.distance import cdist
 
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
-from calipers.inputs.rows import numeric, require_finite
+from calipers.inputs.row_checks import numeric, require_finite
 
 DIRECTIONS = (
     "shift_x",

@@ -20,7 +20,7 @@ from calipers.conformal.neighbour_measures import (
 )
 from calipers.exceptions import InputError
 from calipers.inputs import check_count, check_groups
-from calipers.inputs.rows import numeric, require_finite
+from calipers.inputs.row_checks import numeric, require_finite
 
 MEASURES = ("ratio", "probability", "predictability")
 

@@ -1,18 +1,21 @@
-"""Any number of rows: absorb blocks, merge states, finish; in process, out of core, on a cluster."""
+"""Where rows are read and states merged: here, out of core, on a cluster. No formula lives here."""
 
-from calipers.engines.block import Block
-from calipers.engines.catalogue import merge_rules, state_of
+from typing import Any
+
+from calipers.conformal.stored_scores import ConformalScores
+from calipers.deprecation import moved_name
 from calipers.engines.planning import RunPlan, plan_run
 from calipers.engines.running import measure
-from calipers.engines.scoring import ConformalScores
 from calipers.engines.sources import ArraySource, FileSource
-from calipers.engines.state import State
+from calipers.inference.state import State
+from calipers.inputs.rows import Rows
+from calipers.metrics.registry import merge_rules, state_of
 
 __all__ = [
     "ArraySource",
-    "Block",
     "ConformalScores",
     "FileSource",
+    "Rows",
     "RunPlan",
     "State",
     "measure",
@@ -20,6 +23,12 @@ __all__ = [
     "plan_run",
     "state_of",
 ]
+
+_MOVED = {"Block": ("calipers.inputs.rows", "Rows")}
+
+
+def __getattr__(name: str) -> Any:
+    return moved_name(__name__, name, _MOVED)
 
 
 def __dir__() -> list[str]:

@@ -16,15 +16,14 @@ from scipy import special
 from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
-from calipers.engines.block import Block
-from calipers.engines.levelled import rows_outside
-from calipers.engines.sampling import Sample
-from calipers.engines.state import State
 from calipers.exceptions import InputError
 from calipers.inference import Moments
+from calipers.inference.state import State
 from calipers.inputs import Features, check_features
+from calipers.inputs.rows import Rows
 from calipers.metrics.conditional.classifier import deal, logistic_gain
 from calipers.metrics.conditional.losses import SIDES, check_distance, clip_to_side
+from calipers.metrics.states.sampling import Sample, rows_outside
 from calipers.results import Estimate, EstimateTable
 
 N_JUDGES = 5
@@ -161,7 +160,7 @@ class JuryState(State):
         """An empty state with the same jury, which is shared, not copied."""
         return type(self)(self.jury, self.sample_seed, self.losses, self.null, self.confidence)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Hear the judges about the rows of the block that are not in the sample."""
         rows = rows_outside(block, self.jury.keys, self.jury.threshold, self.sample_seed)
         if not len(rows):
@@ -211,7 +210,7 @@ class JuryState(State):
             self.tenths[k] += np.bincount(tenth, weights=column, minlength=TENTHS)
 
     def _add_picked(
-        self, block: Block, rows: np.ndarray, expected: np.ndarray, z: np.ndarray, w: np.ndarray
+        self, block: Rows, rows: np.ndarray, expected: np.ndarray, z: np.ndarray, w: np.ndarray
     ) -> None:
         cut, share = self.jury.cuts[0], self.jury.share_at_cut
         ties = block.draws("ties", self.jury.seed)[rows] < share

@@ -1,4 +1,4 @@
-"""States that read a block at one of several levels, and the small ones an audit needs beside the metrics."""
+"""Small states that an audit needs beside the metrics."""
 
 from __future__ import annotations
 
@@ -7,54 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block
-from calipers.engines.sampling import PURPOSE, Sample
-from calipers.engines.state import State
 from calipers.inference import Moments
-
-
-class AtLevel(State):
-    """A state that sees every block at one level.
-
-    Parameters
-    ----------
-    state : State
-        What it does there.
-    level : int
-        Number of the level.
-    """
-
-    __slots__ = ("level", "state")
-
-    def __init__(self, state: State, level: int) -> None:
-        self.state, self.level = state, level
-
-    @property
-    def needs(self) -> frozenset[str] | None:
-        """What the state looks at."""
-        return self.state.needs
-
-    def fresh(self) -> Self:
-        """An empty state of the same pass and level."""
-        return type(self)(self.state.fresh(), self.level)
-
-    def absorb(self, block: Block) -> None:
-        """Hand the block on, at the level."""
-        self.state.absorb(block.at(self.level))
-
-    def merge(self, other: Self) -> Self:
-        """Merge what both saw."""
-        self.state.merge(other.state)
-        return self
-
-    def advance(self) -> State | None:
-        """The next pass, at the same level."""
-        following = self.state.advance()
-        return None if following is None else AtLevel(following, self.level)
-
-    def finish(self) -> Any:
-        """What the state found."""
-        return self.state.finish()
+from calipers.inference.state import State
+from calipers.inputs.rows import Rows
+from calipers.metrics.states.sampling import Sample, rows_outside
 
 
 @dataclass(eq=False)
@@ -71,7 +27,7 @@ class WidthState(State):
         """Sizes and outcomes."""
         return frozenset({"size", "sample_weight"})
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Add the block's widths."""
         size, weights = block["size"], block.weights
         finite = np.isfinite(size)
@@ -122,7 +78,7 @@ class RivalState(State):
         """Sizes and probabilities."""
         return frozenset({"size", "covered", "probabilities", "row_id"})
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Compare the sizes of the block's rows."""
         outside = rows_outside(block, self.keys, self.cut, self.seed)
         rival = np.zeros(block.n, dtype=np.int64)
@@ -141,14 +97,3 @@ class RivalState(State):
         """Share of the mean size that is saved, its standard error, and the rows compared."""
         mean = max(1e-12, self.size.mean)
         return self.saved.mean / mean, self.saved.std_error / mean, int(self.saved.n)
-
-
-def rows_outside(block: Block, keys: np.ndarray, cut: float, seed: int) -> np.ndarray:
-    """Numbers of the block's rows that are not in a sample, whose keys are sorted and draws below the cut."""
-    if not len(keys):
-        return np.arange(block.n)
-    draw = block.draws(PURPOSE, seed)
-    maybe = np.flatnonzero(draw < cut)
-    own = block.keys()[maybe]
-    place = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-    return np.delete(np.arange(block.n), maybe[keys[place] == own])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from calipers.engines.running import FAN_IN
 from calipers.engines.sources import PIECE_ROWS
-from calipers.engines.state import State
 from calipers.exceptions import InputError
+from calipers.inference.state import State
 from calipers.inputs import check_count
 
 # States may weigh this share of the bytes read before larger pieces are worth their while.

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from calipers.engines.catalogue import state_of
 from calipers.engines.memory import keep_freed_memory
 from calipers.engines.places import Stamp, file_stamp
 from calipers.engines.sources import Piece, Source
-from calipers.engines.state import Result, State
-from calipers.engines.weighing import WeightState
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inference.state import Result, State
+from calipers.metrics.registry import state_of
+from calipers.metrics.states.total_weight import WeightState
 from calipers.results import Estimate, EstimateTable
 
 States = dict[str, State]

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from calipers.arrays import as_numpy, is_frame, short_repr
+from calipers.arrays.compiled import MANY_ROWS
+from calipers.conformal.stored_scores import ConformalScores
 from calipers.engines.agreement import FirstFile
-from calipers.engines.block import Block
-from calipers.engines.coded import Coded
-from calipers.engines.fusing import MANY_ROWS
 from calipers.engines.places import Reader, distinct, expand, open_file
-from calipers.engines.rowkeys import Place
-from calipers.engines.scoring import ConformalScores
 from calipers.exceptions import InputError
 from calipers.inputs import require_column_order
+from calipers.inputs.categorical import Categorical
 from calipers.inputs.files import ColumnChoice, extract_predictions
 from calipers.inputs.files.predictions import levels_of
 from calipers.inputs.files.roles import Roles, assign_roles
+from calipers.inputs.row_keys import Place
+from calipers.inputs.rows import Rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,13 +55,13 @@ class Piece(Protocol):
     def only(self, columns: frozenset[str]) -> Piece:
         """The same rows, of which only these columns of a block will be asked for."""
 
-    def head(self) -> Block:
+    def head(self) -> Rows:
         """Its first rows, to see what there is."""
 
     def checked(self) -> Piece:
         """The same rows, which an earlier pass has checked."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """The rows in blocks."""
 
 
@@ -94,7 +94,7 @@ class ArrayPiece:
         """The piece itself: what is in memory costs nothing to leave out."""
         return self
 
-    def head(self) -> Block:
+    def head(self) -> Rows:
         """Its first rows, to see what there is."""
         return next(replace(self, stop=min(self.stop, self.start + _HEAD)).blocks())
 
@@ -102,13 +102,13 @@ class ArrayPiece:
         """The piece itself."""
         return self
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """One block after the other."""
         step = block_rows(self.given)
         for begin in range(self.start, self.stop, step):
             rows = slice(begin, min(begin + step, self.stop))
             part = {name: value[rows] for name, value in self.given.items()}
-            yield Block(
+            yield Rows(
                 part,
                 classes=self.classes,
                 alpha=self.alpha,
@@ -211,7 +211,7 @@ class FilePiece:
         """The same rows with the columns of the file that these columns of a block are made of."""
         return replace(self, roles=narrowed(self.roles, columns, conformal=self.conformal is not None))
 
-    def head(self) -> Block:
+    def head(self) -> Rows:
         """Its first rows, to see what there is."""
         return next(replace(self, rows=min(self.rows, _HEAD)).blocks())
 
@@ -219,13 +219,13 @@ class FilePiece:
         """The same rows, which an earlier pass has checked."""
         return replace(self, trusted=True)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """Read the range part by part, only the columns with a role, and hand it on block by block."""
         step, end = _rows_per_piece(self.roles), self.start + self.rows
         for start in range(self.start, end, step):
             yield from self._read(start, min(step, end - start))
 
-    def _read(self, start: int, rows: int) -> Iterator[Block]:
+    def _read(self, start: int, rows: int) -> Iterator[Rows]:
         frame = open_file(self.path, self.storage).read(start, rows, list(self.roles.described()))
         found = extract_predictions(frame, self.roles, source=self.path, whole=False)
         given = found.arguments() | {"row_id": found.row_id}
@@ -236,7 +236,7 @@ class FilePiece:
         block = block_rows(given)
         for begin in range(0, frame.height, block):
             part = slice(begin, begin + block)
-            yield Block(
+            yield Rows(
                 {name: value[part] for name, value in given.items() if value is not None},
                 classes=self.classes if self.classes is not None else classes,
                 alpha=self.alpha,
@@ -247,7 +247,7 @@ class FilePiece:
             )
 
 
-def _coded(frame: pl.DataFrame, name: str | None) -> Coded | None:
+def _coded(frame: pl.DataFrame, name: str | None) -> Categorical | None:
     """A text column without gaps as codes; None for numbers, which need none."""
     import polars as pl
 
@@ -258,7 +258,7 @@ def _coded(frame: pl.DataFrame, name: str | None) -> Coded | None:
         return None
     labels = column.unique().sort()
     codes = column.replace_strict(labels, np.arange(len(labels)), return_dtype=pl.Int64)
-    return Coded(labels.to_numpy().astype(str), codes.to_numpy())
+    return Categorical(labels.to_numpy().astype(str), codes.to_numpy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

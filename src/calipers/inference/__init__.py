@@ -24,6 +24,7 @@ from calipers.inference.rank_tests import (
     critical_difference,
     friedman_test,
 )
+from calipers.inference.state import Result, State
 from calipers.inference.violation_law import ViolationLaw
 
 __all__ = [
@@ -38,7 +39,9 @@ __all__ = [
     "NullLaw",
     "PermutationResult",
     "PoissonSums",
+    "Result",
     "SimulatedLaw",
+    "State",
     "ViolationLaw",
     "average_shared_rank",
     "bca_bootstrap",

@@ -4,6 +4,7 @@ Each check takes the argument's name, so that the message can say it, and return
 the kernels work on. Arrays of torch, CuPy or JAX stay on their device.
 """
 
+from calipers.inputs.covered import covered_by_intervals, covered_by_sets, is_covered
 from calipers.inputs.features import Features, check_features
 from calipers.inputs.labels import check_classes, encode_labels, require_column_order
 from calipers.inputs.levels import (
@@ -15,6 +16,7 @@ from calipers.inputs.levels import (
     exact_level,
 )
 from calipers.inputs.native import unpack_intervals, unpack_sets
+from calipers.inputs.p_value_sets import sets_at
 from calipers.inputs.predictions import (
     check_binary,
     check_covered,
@@ -26,7 +28,7 @@ from calipers.inputs.predictions import (
     check_sets,
     sets_from_labels,
 )
-from calipers.inputs.rows import (
+from calipers.inputs.row_checks import (
     check_count,
     check_groups,
     check_same_length,
@@ -57,10 +59,14 @@ __all__ = [
     "check_sets",
     "check_vector",
     "check_weights",
+    "covered_by_intervals",
+    "covered_by_sets",
     "encode_labels",
     "exact_level",
+    "is_covered",
     "require_column_order",
     "require_finite",
+    "sets_at",
     "sets_from_labels",
     "unpack_intervals",
     "unpack_sets",

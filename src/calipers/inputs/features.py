@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy, frame_columns, is_frame, short_repr
 from calipers.exceptions import InputError, InputTypeError
-from calipers.inputs.rows import missing_mask
+from calipers.inputs.row_checks import missing_mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

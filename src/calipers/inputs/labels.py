@@ -8,7 +8,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inputs.rows import missing_mask
+from calipers.inputs.row_checks import missing_mask
 
 
 def encode_labels(

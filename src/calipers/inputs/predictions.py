@@ -9,7 +9,7 @@ import numpy as np
 from calipers.arrays import Array, as_array, namespace
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.labels import encode_labels
-from calipers.inputs.rows import array_size, count_true, first_true, numeric, place, require_finite
+from calipers.inputs.row_checks import array_size, count_true, first_true, numeric, place, require_finite
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
 ROW_SUM_TOLERANCE = 1e-3

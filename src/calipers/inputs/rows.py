@@ -1,231 +1,431 @@
-"""Rows: lengths, weights, groups, finite numbers."""
+"""A block of rows in canonical form, with the columns that metrics derive from them."""
 
 from __future__ import annotations
 
-import numbers
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
-from calipers.exceptions import InputError, InputTypeError
+from calipers.arrays import as_numpy, is_frame
+from calipers.arrays.compiled import are_in_unit, are_probabilities, columns_of, kernels
+from calipers.exceptions import InputError
+from calipers.inputs import (
+    check_covered,
+    check_intervals,
+    check_p_values,
+    check_probabilities,
+    check_same_length,
+    check_sets,
+    check_vector,
+    check_weights,
+    encode_labels,
+)
+from calipers.inputs.categorical import Categorical
+from calipers.inputs.covered import covered_by_intervals, is_covered
+from calipers.inputs.files.beside import SideBySide
+from calipers.inputs.p_value_sets import sets_at
+from calipers.inputs.predictions import ROW_SUM_TOLERANCE
+from calipers.inputs.row_checks import missing_mask
+from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
+
+_GATHER = 1 << 14
+_MATRICES = ("probabilities", "p_values", "sets")
 
 
-def check_same_length(**arrays: Array | None) -> int:
-    """The common number of rows, at least one; None is passed over.
+class PValueRule(Protocol):
+    """How probabilities become p-values, such as `calipers.conformal.stored_scores.ConformalScores`."""
 
-    Examples
-    --------
-    >>> from calipers.inputs import check_same_length
-    >>> check_same_length(y_true=[1, 2, 3], covered=[1, 0])
-    Traceback (most recent call last):
-        ...
-    calipers.exceptions.InputError: y_true and covered must have the same length, got y_true: 3, covered: 2.
-    """
-    lengths = {name: _length(a) for name, a in arrays.items() if a is not None}
-    if len(set(lengths.values())) > 1:
-        names = " and ".join([", ".join(list(lengths)[:-1]), list(lengths)[-1]])
-        found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
-        raise InputError(f"{names} must have the same length, got {found}.")
-    n = next(iter(lengths.values()))
-    if n == 0:
-        raise InputError(f"{next(iter(lengths))} must have at least one row, got none.")
-    return n
+    def p_values(self, block: Rows) -> np.ndarray | None:
+        """The p-values (n, K) of a block of probabilities; None when it has none."""
 
 
-def _length(array: Any) -> int:
-    shape = getattr(array, "shape", None)
-    return int(shape[0]) if shape is not None else len(array)
+class Rows:
+    """Columns of some rows: those given, checked once, and those derived from them on first use.
 
-
-def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
-    """A one-dimensional array of real numbers in a floating dtype, without NaN (or infinities).
-
-    Examples
-    --------
-    >>> from calipers.inputs import check_vector
-    >>> check_vector([1, 2], name="size")
-    array([1., 2.])
-    """
-    array = as_array(values, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise InputError(f"{name} must have one dimension, got shape {tuple(array.shape)}.")
-    return require_finite(numeric(array, name), name=name, infinite=not finite)
-
-
-def numeric(array: Array, name: str) -> Array:
-    """The array in a floating dtype; text, dates and complex numbers are refused by name."""
-    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
-        try:
-            return _objects_to_float(array)
-        except (TypeError, ValueError):
-            raise InputTypeError(
-                f"{name} must hold numbers, got {array.dtype} (first value {array.flat[:1].tolist()[0]!r})."
-                if array.size
-                else f"{name} must hold numbers, got {array.dtype}."
-            ) from None
-    xp = namespace(array)
-    if not xp.isdtype(array.dtype, ("bool", "integral", "real floating")):
-        raise InputTypeError(f"{name} must hold real numbers, got {array.dtype}.")
-    return floating(array)
-
-
-def _objects_to_float(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind != "O":
-        raise TypeError
-    return np.array([np.nan if v is None else float(v) for v in array.ravel()]).reshape(array.shape)
-
-
-def require_finite(array: Array, *, name: str, infinite: bool = False) -> Array:
-    """The array itself, or an error with the count and the first place of NaN (or infinite) values.
+    Parameters
+    ----------
+    given : mapping
+        Arguments of an audit for these rows: y_true, probabilities, p_values, sets, intervals, X, ease,
+        groups, sample_weight, row_id, or any argument of a metric; None and absent mean the same.
+    classes : sequence or None
+        Label of every column; the same for every block.
+    alpha : float or sequence of floats
+        Level at which p-values become sets, or the levels of sets (n, K, L) and intervals (n, 2, L).
+    place : Place or None
+        The file and position of the first row; draws that belong to rows follow from it, or from row_id.
+    conformal : ConformalScores or None
+        How probabilities become p-values when none are given.
+    trusted : bool
+        Whether an earlier pass has checked these rows.
+    fused : bool
+        Whether compiled kernels are used where there are some.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calipers.inputs import require_finite
-    >>> require_finite(np.array([[0.1, np.nan]]), name="probabilities")
-    Traceback (most recent call last):
-        ...
-    calipers.exceptions.InputError: probabilities has 1 NaN of 2 values (first at row 0, column 1).
+    >>> from calipers.engines import Rows
+    >>> block = Rows({"y_true": [1, 0], "sets": [[True, False], [True, True]]}, classes=[0, 1])
+    >>> block["covered"].tolist(), block["size"].tolist()
+    ([False, True], [1, 2])
     """
-    if _is_finite(array, infinite):
-        return array
-    xp = namespace(array)
-    nan = xp.isnan(array)
-    kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", ~xp.isfinite(array))
-    raise InputError(
-        f"{name} has {count_true(mask)} {kind} of {array_size(array)} values (first at {place(mask)})."
+
+    __slots__ = (
+        "_cache",
+        "alphas",
+        "classes",
+        "conformal",
+        "fused",
+        "given",
+        "level",
+        "n",
+        "place",
+        "trusted",
     )
 
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        *,
+        classes: Any = None,
+        alpha: Any = 0.1,
+        place: Place | None = None,
+        conformal: PValueRule | None = None,
+        trusted: bool = False,
+        fused: bool = False,
+    ) -> None:
+        self.trusted, self.fused = trusted, fused
+        self.given = {name: value for name, value in given.items() if value is not None}
+        self.classes, self.place, self.conformal = classes, place, conformal
+        self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
+        self.level = 0
+        self.n = check_same_length(**self.given)
+        self._cache: dict[Any, Any] = {}
 
-def _is_finite(array: Array, infinite: bool) -> bool:
-    """Whether no value is NaN (or infinite): the smallest and largest say so, and nothing is stored."""
-    if not array_size(array):
-        return True
-    xp = namespace(array)
-    low = xp.min(array)  # a NaN anywhere makes it NaN
-    return bool(low == low) if infinite else bool(xp.isfinite(low) & xp.isfinite(xp.max(array)))
+    def __repr__(self) -> str:
+        return f"Rows({self.n} rows of {', '.join(self.given)})"
+
+    @property
+    def alpha(self) -> Any:
+        """The level this block is read at."""
+        return self.alphas[self.level]
+
+    def at(self, level: int) -> Rows:
+        """The same rows read at another of the levels; what does not depend on it is shared."""
+        other = object.__new__(Rows)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.level = level
+        return other
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        value = self.get(name)
+        if value is None:
+            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.")
+        return value
+
+    def get(self, name: str) -> np.ndarray | None:
+        """The column, checked or derived; None when it cannot be had."""
+        key: Any = (name, self.level) if name in _LEVELLED else name
+        if key not in self._cache:
+            make = _DERIVED.get(name)
+            self._cache[key] = _given(self, name) if make is None or name in self.given else make(self)
+        found: np.ndarray | None = self._cache[key]
+        return found
+
+    def coded(self, name: str) -> np.ndarray | Categorical:
+        """The column, as codes where it is known to take few values."""
+        if name == "size" and (labels := self.get("n_labels")) is not None:
+            return Categorical(np.arange(self["sets_at_level"].shape[1] + 1), labels)
+        return self[name]
+
+    def remember(self, name: str, column: np.ndarray) -> None:
+        """Keep a column that was found on the way to another."""
+        self._cache[name] = column
+
+    def once(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What ``make`` gives; made once for all states that ask for it at this level."""
+        key = (*what, self.level)
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    @property
+    def kernels(self) -> Any:
+        """The compiled kernels, when this run is large and has them; else None."""
+        return kernels() if self.fused else None
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Weight of every row, or None when each counts once."""
+        return self.get("sample_weight")
+
+    def derived_sets(self) -> np.ndarray | None:
+        """Sets as given, at this level, or those of the p-values at alpha."""
+        return self.get("sets_at_level")
+
+    def keys(self) -> np.ndarray:
+        """A number per row that names it: from its id, or from its file and position."""
+        if (ids := self.get("row_id")) is not None:
+            return keys_of_ids(ids)
+        if self.place is None:
+            raise InputError("draws by row need to know the rows: give row_id, or the place of the block.")
+        return keys_of_place(self.place, self.n)
+
+    def draws(self, purpose: str, seed: int = 0) -> np.ndarray:
+        """A uniform number per row, the same however rows are split into blocks."""
+        return draws(self.keys(), purpose, seed)
+
+    def rows(self, which: np.ndarray) -> dict[str, Any]:
+        """What was given, for some rows."""
+        return {name: take(value, which) for name, value in self.given.items()}
 
 
-def array_size(array: Array) -> int:
-    """Number of entries, for any array library."""
-    size = 1
-    for length in array.shape:
-        size *= int(length)
-    return size
+def _is_sequence(alpha: Any) -> bool:
+    return isinstance(alpha, (Sequence, np.ndarray)) and not isinstance(alpha, str)
 
 
-def count_true(mask: Array) -> int:
-    """How many entries hold."""
-    return int(count_along(mask, axis=None))
+def take(value: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, a dataframe or a list."""
+    if isinstance(value, Categorical):
+        return value[rows]
+    if is_frame(value):
+        return value[rows] if type(value).__module__.startswith("polars") else value.iloc[rows]
+    return np.asarray(value)[rows]
 
 
-def first_true(mask: Array) -> tuple[int, ...]:
-    """Index of the first entry that holds."""
-    xp = namespace(mask)
-    flat = int(xp.argmax(xp.astype(xp.reshape(mask, (-1,)), xp.int8)))
-    return tuple(int(i) for i in np.unravel_index(flat, tuple(int(s) for s in mask.shape)))
+def at_label(matrix: np.ndarray, codes: np.ndarray, compiled: Any = None) -> np.ndarray:
+    """The entry of each row at its label's column; one flat gather where each column lies in one piece."""
+    columns, n = matrix.T, len(codes)
+    if compiled is not None:
+        compiled.gather(columns_of(matrix), codes, 0, own := np.empty(n, dtype=matrix.dtype))
+        return own
+    if n == 0 or columns.strides[1] != matrix.itemsize or columns.strides[0] % matrix.itemsize:
+        return np.asarray(np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0])
+    found, stride = np.empty(n, dtype=matrix.dtype), columns.strides[0] // matrix.itemsize
+    for start in range(0, n, _GATHER):
+        # Few rows at a time, so that all their columns stay near the processor.
+        part = columns[:, start : start + _GATHER]
+        flat = np.lib.stride_tricks.as_strided(
+            part,
+            shape=((len(columns) - 1) * stride + part.shape[1],),
+            strides=(matrix.itemsize,),
+            writeable=False,
+        )
+        place = codes[start : start + _GATHER] * stride + np.arange(part.shape[1])
+        found[start : start + _GATHER] = flat[place]
+    return found
 
 
-def place(mask: Array) -> str:
-    """Where the first entry that holds lies, in words."""
-    index = first_true(mask)
-    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "level"), index, strict=False))
-
-
-def check_weights(
-    weights: Any, n: int, *, name: str = "sample_weight", part: bool = False
-) -> np.ndarray | None:
-    """Weights as float64, non-negative, finite, not all zero; None stays None (every row once).
-
-    A weight means repetition: a row of weight 2 counts as two equal rows. The weights of a ``part`` of the
-    rows may all be zero.
-
-    Examples
-    --------
-    >>> from calipers.inputs import check_weights
-    >>> check_weights([1, 2], 2)
-    array([1., 2.])
-    """
-    if weights is None:
+def _given(block: Rows, name: str) -> Any:
+    if name not in block.given:
         return None
-    array = np.asarray(as_numpy(check_vector(weights, name=name)), dtype=np.float64)
-    if array.shape[0] != n:
-        raise InputError(f"{name} must have one entry per row ({n}), got {array.shape[0]}.")
-    if (array < 0).any():
-        row = int(np.argmax(array < 0))
-        raise InputError(f"{name} must not be negative, got {array[row]} at row {row}.")
-    if not part and not array.any():
-        raise InputError(f"{name} must not be zero everywhere.")
-    return array
+    value = block.given[name]
+    if isinstance(value, Categorical):
+        return value
+    if isinstance(value, SideBySide):
+        value = np.asarray(value)
+    if name == "X" and is_frame(value):
+        return value
+    check = _CHECKS.get(name)
+    if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
+        return value
+    return np.asarray(as_numpy(value, name=name) if check is None else check(value, block))
 
 
-def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
-    """A whole number of at least ``minimum``.
-
-    Examples
-    --------
-    >>> from calipers.inputs import check_count
-    >>> check_count(0, name="n_bins")
-    Traceback (most recent call last):
-        ...
-    calipers.exceptions.InputError: n_bins must be a whole number of at least 1, got 0.
-    """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
-    return int(value)
+_CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
+    "covered": lambda v, _: check_covered(v),
+    "probabilities": lambda v, block: _probabilities(v, block.kernels),
+    "p_values": lambda v, block: v if np.ndim(v) == 1 or are_in_unit(v, block.kernels) else check_p_values(v),
+    "sets": lambda v, _: check_sets(v),
+    "intervals": lambda v, _: check_intervals(v),
+    "ease": lambda v, _: check_vector(v, name="ease"),
+    "groups": lambda v, _: _known_groups(v),
+    "sample_weight": lambda v, block: check_weights(v, block.n, part=True),
+}
 
 
-def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarray, np.ndarray]:
-    """Distinct group labels in sorted order and, per row, the index of its label.
+def _probabilities(value: Any, compiled: Any) -> Any:
+    """Probabilities (n, K); a vector is the positive class of two."""
+    if are_probabilities(value, compiled, ROW_SUM_TOLERANCE):
+        return value
+    array = value if is_frame(value) else as_numpy(value, name="probabilities")
+    if np.ndim(array) == 1 or np.shape(array)[1] == 1:
+        from calipers.inputs import check_positive_probabilities
 
-    Labels may be integers, strings, booleans or any mixture that has an order by type and text;
-    missing labels are refused, because they would form a group nobody named.
+        positive = as_numpy(check_positive_probabilities(array)).astype(np.float64)
+        return np.stack([1.0 - positive, positive]).T
+    return as_numpy(check_probabilities(array))
 
-    Examples
-    --------
-    >>> from calipers.inputs import check_groups
-    >>> check_groups(["b", "a", "b"], 3)
-    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
-    """
-    array = as_numpy(groups, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
-    missing = missing_mask(array)
+
+def _known_groups(value: Any) -> np.ndarray:
+    groups = np.asarray(as_numpy(value, name="groups"))
+    missing = missing_mask(groups)
     if missing.any():
         raise InputError(
-            f"{name} has {int(missing.sum())} missing of {n} values "
+            f"groups has {int(missing.sum())} missing of {len(groups)} values "
             f"(first at row {int(np.argmax(missing))}). "
             "Give missing labels a name of their own, or drop the rows."
         )
-    if array.dtype.kind == "O":
-        return _object_groups(array)
-    labels, codes = np.unique(array, return_inverse=True)
-    return labels, codes.reshape(-1)
+    return groups
 
 
-def _object_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    distinct = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
-    position = {label: i for i, label in enumerate(distinct)}
-    labels = np.empty(len(distinct), dtype=object)
-    labels[:] = distinct
-    if len({type(v) for v in distinct}) == 1:
-        labels = np.asarray(distinct)
-    return labels, np.array([position[v] for v in array.tolist()], dtype=np.int64)
+def _codes(block: Rows) -> np.ndarray | None:
+    given = [role for role in _MATRICES if role in block.given]
+    if "y_true" not in block.given or not given:
+        return None
+    labels, found = block.given["y_true"], None
+    for role in given:
+        wide, table = block[role], block.given[role]
+        if wide.ndim > 1 and (found is None or is_frame(table)):
+            # A dataframe that names its columns after the labels, in another order, is refused.
+            distinct = labels.labels if isinstance(labels, Categorical) else labels
+            try:
+                found = encode_labels(distinct, wide.shape[1], classes=block.classes, table=table)
+            except InputError:  # once more for the row, where labels were looked at once each
+                found = encode_labels(np.asarray(labels), wide.shape[1], classes=block.classes, table=table)
+                raise
+    if found is None:
+        return None
+    return np.asarray(found)[labels.codes] if isinstance(labels, Categorical) else np.asarray(found)
 
 
-def missing_mask(array: np.ndarray) -> np.ndarray:
-    """True where a value is missing: NaN, NaT, None or a library's own null."""
-    if array.dtype.kind == "f":
-        return np.asarray(np.isnan(array))
-    if array.dtype.kind in "mM":
-        return np.asarray(np.isnat(array))
-    if array.dtype.kind != "O":
-        return np.zeros(array.shape, dtype=bool)
-    # pandas' NA is neither equal nor unequal to itself, NaN is unequal: both are "not equal".
-    flags = [v is None or type(v).__name__ in {"NAType", "NaTType"} or v != v for v in array.ravel()]
-    return np.array(flags, dtype=bool).reshape(array.shape)
+def _outcomes(block: Rows) -> np.ndarray | None:
+    if "y_true" not in block.given or block.get("intervals") is None:
+        return None
+    return np.asarray(check_vector(block.given["y_true"], name="y_true"))
+
+
+def _sets_at_level(block: Rows) -> np.ndarray | None:
+    if (sets := block.get("sets")) is not None:
+        return sets if sets.ndim == 2 else sets[:, :, block.level]
+    p_values = block.get("p_values")
+    return None if p_values is None or p_values.ndim == 1 else np.asarray(sets_at(p_values, block.alpha))
+
+
+def _interval_at_level(block: Rows) -> np.ndarray | None:
+    intervals = block.get("intervals")
+    return intervals if intervals is None or intervals.ndim == 2 else intervals[:, :, block.level]
+
+
+def _p_values(block: Rows) -> np.ndarray | None:
+    return None if block.conformal is None else block.conformal.p_values(block)
+
+
+def _covered(block: Rows) -> np.ndarray | None:
+    sets = block.derived_sets()
+    if sets is not None and (codes := block.get("codes")) is not None:
+        return at_label(sets, codes, block.kernels)
+    if "prediction" in block.given:
+        return np.asarray(is_covered(block.given["y_true"], block.given["prediction"], classes=block.classes))
+    intervals, y = block.get("interval_at_level"), block.get("outcomes")
+    return None if intervals is None or y is None else np.asarray(covered_by_intervals(y, intervals))
+
+
+def _size(block: Rows) -> np.ndarray | None:
+    if (labels := block.get("n_labels")) is not None:
+        return labels.astype(np.int64)
+    intervals = block.get("interval_at_level")
+    return None if intervals is None else np.asarray(intervals[:, 1] - intervals[:, 0])
+
+
+def _n_labels(block: Rows) -> np.ndarray | None:
+    """Labels in every set, in the smallest integers that hold their number: many add up at a time."""
+    if (sets := block.derived_sets()) is None:
+        return None
+    small = np.uint8 if sets.shape[1] < 256 else np.int64
+    return np.asarray(np.add.reduce(sets.view(np.uint8), axis=1, dtype=small))
+
+
+def _empty(block: Rows) -> np.ndarray | None:
+    size = block.get("size")
+    return None if size is None else np.asarray(size == 0)
+
+
+def _ranks(block: Rows) -> np.ndarray | None:
+    probabilities, codes = block.get("probabilities"), block.get("codes")
+    if probabilities is None or codes is None:
+        return None
+    at_least = at_label(probabilities, codes, block.kernels) <= probabilities.T
+    small = np.uint8 if probabilities.shape[1] < 256 else np.int64
+    return np.asarray(np.add.reduce(at_least.view(np.uint8), axis=0, dtype=small).astype(np.int64))
+
+
+def _prediction(block: Rows) -> np.ndarray | None:
+    sets = block.derived_sets()
+    return sets if sets is not None else block.get("interval_at_level")
+
+
+def _hardness(block: Rows) -> np.ndarray | None:
+    """Rank of the true label, or distance of the outcome from the middle of the interval."""
+    intervals = block.get("interval_at_level")
+    if intervals is None:
+        return block.get("ranks")
+    return np.asarray(np.abs(block["outcomes"] - intervals.mean(axis=1)))
+
+
+def _difficulty(block: Rows) -> np.ndarray | None:
+    """The ease that was given, or the largest probability in its place."""
+    ease = block.get("ease")
+    return ease if ease is not None else block.get("top_probability")
+
+
+def _top_probability(block: Rows) -> np.ndarray | None:
+    probabilities = block.get("probabilities")
+    if probabilities is None:
+        return None
+    if (compiled := block.kernels) is None:
+        return np.asarray(probabilities.max(axis=1))
+    top, label = np.empty(block.n, dtype=probabilities.dtype), np.empty(block.n, dtype=np.int32)
+    compiled.find_top(columns_of(probabilities), top, label)
+    block.remember("top_label", label)
+    return top
+
+
+def _top_is_right(block: Rows) -> np.ndarray | None:
+    """Whether the most probable label happened; ties go to the first column."""
+    P, codes, top = block.get("probabilities"), block.get("codes"), block.get("top_probability")
+    if P is None or codes is None or top is None:
+        return None
+    if (label := block.get("top_label")) is not None:
+        return np.asarray(label == codes)
+    right = at_label(P, codes) == top
+    tied = np.add.reduce((top == P.T).view(np.uint8), axis=0) > 1
+    if tied.any():
+        right[tied] = P[tied].argmax(axis=1) == codes[tied]
+    return np.asarray(right)
+
+
+# What depends on the level; everything else is shared between levels.
+_LEVELLED = frozenset(
+    {
+        "sets_at_level",
+        "interval_at_level",
+        "covered",
+        "size",
+        "n_labels",
+        "empty",
+        "hardness",
+        "error",
+        "width",
+        "prediction",
+    }
+)
+_DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
+    "codes": _codes,
+    "outcomes": _outcomes,
+    "p_values": _p_values,
+    "sets_at_level": _sets_at_level,
+    "interval_at_level": _interval_at_level,
+    "covered": _covered,
+    "size": _size,
+    "n_labels": _n_labels,
+    "empty": _empty,
+    "ranks": _ranks,
+    "hardness": _hardness,
+    "error": _hardness,
+    "width": _size,
+    "prediction": _prediction,
+    "difficulty": _difficulty,
+    "top_probability": _top_probability,
+    "top_is_right": _top_is_right,
+}

@@ -1,5 +1,6 @@
 """What measures: each number with its error bar, its noise floor and the method behind both."""
 
+from calipers.inputs import is_covered
 from calipers.metrics.adaptivity import (
     deficit,
     difficulty_concordance,
@@ -34,8 +35,9 @@ from calipers.metrics.criteria import (
 )
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
-from calipers.metrics.marginal import coverage, is_covered
+from calipers.metrics.marginal import coverage
 from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
+from calipers.metrics.proper_scores import proper_scores
 from calipers.metrics.registry import metric_entries, metric_entry
 from calipers.metrics.reliability import (
     brier_decomposition,
@@ -77,6 +79,7 @@ __all__ = [
     "metric_entries",
     "metric_entry",
     "p_value_uniformity",
+    "proper_scores",
     "rank_cv",
     "rank_ss",
     "regression_efficiency",

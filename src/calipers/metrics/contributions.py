@@ -2,34 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from calipers.arrays import Array, count_along, namespace, on_device_of, pick_columns
-from calipers.exceptions import InputError
-from calipers.inputs import check_alphas, exact_level
-
-# p-values are counts divided by n + 1: two different ones are never as close as this.
-_P_VALUE_NOISE = 1e-12
-
-
-def sets_at(p: Array, alpha: Any) -> Array:
-    """``p > alpha`` for one level, or one per label; alpha in the precision of p, above its noise."""
-    return p > level_floors(p, alpha)[None, :]
-
-
-def level_floors(p: Array, alpha: Any) -> Array:
-    """What a p-value must exceed to be in the set: (1,) or one per label, in the precision of p."""
-    levels, single = check_alphas(alpha)
-    if not single and len(levels) != int(p.shape[1]):
-        raise InputError(
-            f"alpha must be one level or one per label ({p.shape[1]}), got {len(levels)}. "
-            "For several levels use efficiency_curve."
-        )
-    exact = np.array([float(exact_level(a)) for a in levels]) + _P_VALUE_NOISE
-    xp = namespace(p)
-    return xp.astype(on_device_of(exact, p), p.dtype)
+from calipers.arrays import Array, count_along, namespace, pick_columns
 
 
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:

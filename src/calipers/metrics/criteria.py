@@ -16,6 +16,7 @@ from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inference import (
     Moments,
+    State,
     binomial_p_value,
     clopper_pearson,
     mean_estimate,
@@ -29,9 +30,10 @@ from calipers.inputs import (
     check_weights,
     encode_labels,
     exact_level,
+    sets_at,
 )
-from calipers.metrics.contributions import criterion_rows, sets_at
-from calipers.metrics.entry import MetricEntry
+from calipers.metrics.contributions import criterion_rows
+from calipers.metrics.entry import MetricEntry, known_options
 from calipers.results import Curve, Estimate, EstimateTable
 
 # name -> what it averages over rows
@@ -440,16 +442,38 @@ def _title(alpha: Any) -> str:
     return f"Efficiency at alpha = {float(levels[0]):g}" if single else "Efficiency at one alpha per label"
 
 
+def efficiency_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Moments and counts of the ten criteria."""
+    from calipers.metrics.criteria_states import CriteriaState
+
+    return CriteriaState(**known_options(entry, options, ("alpha", "confidence")))
+
+
+def by_label_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Moments of the criteria per label."""
+    from calipers.metrics.criteria_states import LabelState
+
+    return LabelState(**known_options(entry, options, ("alpha", "confidence", "criteria")))
+
+
+def difference_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Moments of the differences between two predictors."""
+    from calipers.metrics.criteria_states import DifferenceState
+
+    return DifferenceState(**known_options(entry, options, ("alpha", "confidence")))
+
+
 _COMMON: dict[str, Any] = {
     "question": "narrow",
     "returns": "table",
-    "merge": "sum",
+    "merge": "moments",
     "weighted": True,
     "array_api": True,
 }
 ENTRIES = (
     MetricEntry(
         function=efficiency,
+        state=efficiency_state,
         inputs=("y_true", "p_values"),
         direction="lower",
         good="as small as the problem allows; compare predictors on the same rows",
@@ -460,6 +484,7 @@ ENTRIES = (
     ),
     MetricEntry(
         function=efficiency_by_label,
+        state=by_label_state,
         inputs=("y_true", "p_values"),
         direction="lower",
         good="as small as the problem allows, and even over labels",
@@ -470,6 +495,7 @@ ENTRIES = (
     ),
     MetricEntry(
         function=efficiency_difference,
+        state=difference_state,
         inputs=("y_true", "p_values", "other_p_values"),
         direction="lower",
         good="negative: the first predictor is more efficient",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from calipers.arrays import short_repr
+from calipers.exceptions import InputError
+from calipers.inference import State
 
 QUESTIONS = ("coverage", "everywhere", "narrow", "adaptive", "probabilities", "forecast")
 
@@ -39,8 +42,12 @@ class MetricEntry:
         How the interval is made, or empty.
     no_interval : str
         Why there is none; filled exactly when ``interval`` is empty.
-    merge : {"sum", "sketch", "gather"}
-        How states of two blocks of rows combine.
+    merge : {"counts", "moments", "bins", "passes", "gather"}
+        How it is measured over blocks of rows: from counts of distinct rows, moments of a number per row,
+        sums over bins, several passes over the rows, or the rows themselves, gathered.
+    state : callable or None
+        ``state(entry, options)`` gives the empty state that measures it over blocks of rows. None for counts
+        and gathered rows, whose states call the function itself.
     weighted : bool
         Whether ``sample_weight`` is taken (weights mean repetition).
     randomized : bool
@@ -60,7 +67,8 @@ class MetricEntry:
     no_null: str = ""
     interval: str = ""
     no_interval: str = ""
-    merge: Literal["sum", "sketch", "gather"]
+    merge: Literal["counts", "moments", "bins", "passes", "gather"]
+    state: Callable[[MetricEntry, dict[str, Any]], State] | None = None
     weighted: bool
     randomized: bool = False
     array_api: bool = False
@@ -79,3 +87,52 @@ class MetricEntry:
             raise ValueError(f"{self.name}: give either a null or the reason why there is none")
         if bool(self.interval) == bool(self.no_interval):
             raise ValueError(f"{self.name}: give either an interval method or the reason why there is none")
+        if self.state is None and self.merge not in ("counts", "gather"):
+            raise ValueError(f"{self.name}: merge={self.merge!r} needs the state that does it")
+
+    def new_state(self, *, alpha: Any, confidence: float, **options: Any) -> State:
+        """An empty state of this metric; alpha and confidence where the function takes them.
+
+        Parameters
+        ----------
+        alpha : float
+            Allowed miscoverage.
+        confidence : float
+            Level of the intervals.
+        **options
+            Further keyword arguments of the function.
+
+        Returns
+        -------
+        State
+            Its ``finish`` gives what the function gives for all rows at once.
+        """
+        from calipers.metrics.states.counts import CountState
+        from calipers.metrics.states.gathered import GatherState
+
+        parameters = inspect.signature(self.function).parameters
+        common = {"alpha": alpha, "confidence": confidence}
+        chosen = {key: value for key, value in common.items() if key in parameters}
+        chosen |= known_options(self, options, tuple(parameters))
+        if self.state is not None:
+            return self.state(self, chosen)
+        if self.merge == "counts":
+            return CountState(self.function, self.inputs, chosen)
+        return GatherState(self.function, self.inputs, chosen, weighted=self.weighted)
+
+
+def known_options(entry: MetricEntry, options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """The options, all of which must be known.
+
+    Examples
+    --------
+    >>> from calipers.metrics import metric_entry
+    >>> known_options(metric_entry("coverage"), {"bins": 3}, ("alpha",))
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: coverage over blocks of rows takes alpha, got 'bins'.
+    """
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InputError(f"{entry.name} over blocks of rows takes {', '.join(known)}, got {unknown[0]!r}.")
+    return options

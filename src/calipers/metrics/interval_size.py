@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import as_numpy
+from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError
-from calipers.inference import Moments, mean_estimate
+from calipers.inference import Moments, State, mean_estimate
 from calipers.inputs import check_alphas, check_confidence, check_intervals, check_weights, exact_level
+from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate, EstimateTable
 
@@ -19,10 +22,11 @@ _INTEGRAL = "integrated p-value"
 _NO_NULL = "no null: how narrow intervals can be depends on the noise of the outcome"
 
 
+@renamed_arguments(alphas="alpha")
 def regression_efficiency(
     intervals: Any,
     *,
-    alphas: Any,
+    alpha: Any,
     sample_weight: Any = None,
     confidence: float = 0.95,
     step: bool = False,
@@ -37,7 +41,7 @@ def regression_efficiency(
     ----------
     intervals : array of shape (n, 2, L), or (n, 2)
         Lower and upper ends at L nested levels.
-    alphas : sequence of L levels, or one
+    alpha : sequence of L levels, or one
         Allowed miscoverage of each level.
     sample_weight : array of shape (n,), optional
         Weights; a weight of 2 counts as two equal rows.
@@ -62,16 +66,16 @@ def regression_efficiency(
     >>> import numpy as np
     >>> from calipers.metrics import regression_efficiency
     >>> ends = np.stack([np.full((4, 2), 3.0), np.full((4, 2), 1.0)], axis=-1) * [[-1], [1]]
-    >>> table = regression_efficiency(ends, alphas=[0.1, 0.3])
+    >>> table = regression_efficiency(ends, alpha=[0.1, 0.3])
     >>> {name: round(float(e), 3) for name, e in table.items()}
     {'size at 0.1': 6.0, 'size at 0.3': 2.0, 'integrated p-value': 0.8}
     """
     array = np.asarray(as_numpy(check_intervals(intervals)), dtype=np.float64)
     array = array[:, :, None] if array.ndim == 2 else array
-    levels, _ = check_alphas(alphas, name="alphas")
+    levels, _ = check_alphas(alpha)
     if len(levels) != array.shape[2]:
         raise InputError(
-            f"alphas must name the {array.shape[2]} level(s) of intervals, got {len(levels)}. "
+            f"alpha must name the {array.shape[2]} level(s) of intervals, got {len(levels)}. "
             "Give one alpha per level, in their order."
         )
     if array.shape[0] == 0:
@@ -109,6 +113,23 @@ def _mean(name: str, moments: Moments, confidence: float) -> Estimate:
     return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
 
 
+def _width_rows(block: Rows, *, alphas: Any, step: bool) -> dict[str, np.ndarray]:
+    """Widths of every row at every level, and what their integral adds up from."""
+    ends = block["intervals"].astype(np.float64)
+    ends = ends[:, :, None] if ends.ndim == 2 else ends
+    return size_rows(ends[:, 1] - ends[:, 0], alphas, step=step)
+
+
+def widths_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Moments of the widths at every level."""
+    from calipers.metrics.states.moments import MomentState
+
+    levels, _ = check_alphas(options["alpha"])
+    rows = partial(_width_rows, alphas=levels, step=bool(options.get("step", False)))
+    finish = partial(sizes_from_moments, alphas=levels, confidence=options["confidence"])
+    return MomentState(rows, finish, ("intervals",))
+
+
 ENTRIES = (
     MetricEntry(
         function=regression_efficiency,
@@ -120,7 +141,8 @@ ENTRIES = (
         bounds=(0.0, float("inf")),
         no_null=_NO_NULL,
         interval="Student t",
-        merge="sum",
+        merge="moments",
+        state=widths_state,
         weighted=True,
         array_api=True,
     ),

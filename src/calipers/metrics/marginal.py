@@ -7,72 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, count_along, namespace, pick_columns
+from calipers.arrays import Array, as_numpy, count_along
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import CoverageLaw, clopper_pearson
+from calipers.inference import CoverageLaw, State, clopper_pearson
 from calipers.inputs import (
     check_alpha,
     check_confidence,
     check_count,
-    check_prediction,
-    check_same_length,
-    check_vector,
     check_weights,
-    encode_labels,
     exact_level,
 )
+from calipers.inputs.covered import is_covered
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
-
-
-def is_covered(y_true: Any, prediction: Any, *, classes: Any = None) -> Array:
-    """Whether each row's outcome lies in its prediction set or interval; both ends belong to it.
-
-    Parameters
-    ----------
-    y_true : array of shape (n,)
-        Labels (with sets) or numbers (with intervals).
-    prediction : array
-        Sets as bool (n, K), or intervals as float (n, 2).
-    classes : sequence of K labels, optional
-        The label of every column; needed only when it cannot be read off ``y_true``.
-
-    Returns
-    -------
-    bool array of shape (n,)
-        In the array library and on the device of ``prediction``.
-
-    Examples
-    --------
-    >>> from calipers.metrics import is_covered
-    >>> is_covered([1.0, 2.0], [[0.0, 1.0], [2.5, 3.0]])
-    array([ True, False])
-    """
-    kind, array = check_prediction(prediction)
-    check_same_length(y_true=as_array(y_true, name="y_true"), prediction=array)
-    if kind == "sets":
-        codes = encode_labels(y_true, array.shape[1], classes=classes, table=prediction)
-        return covered_by_sets(codes, array)
-    if classes is not None:
-        raise InputError("classes belong to sets; prediction holds intervals (a float array of two columns).")
-    return covered_by_intervals(check_vector(y_true, name="y_true"), array)
-
-
-def covered_by_sets(codes: Array, sets: Array) -> Array:
-    """Kernel: the entry of each row at its label's column."""
-    xp = namespace(sets)
-    codes = xp.asarray(codes, device=sets.device) if isinstance(codes, np.ndarray) else codes
-    return pick_columns(sets, codes)
-
-
-def covered_by_intervals(y: Array, intervals: Array) -> Array:
-    """Kernel: lower <= y <= upper."""
-    xp = namespace(intervals)
-    y = xp.asarray(y, device=intervals.device) if isinstance(y, np.ndarray) else y
-    return (intervals[:, 0] <= y) & (y <= intervals[:, 1])
 
 
 def coverage(
@@ -222,6 +172,17 @@ def _with_null(
     }  # fmt: skip
 
 
+def coverage_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Counts of covered rows."""
+    from calipers.metrics.states.counts import CountState
+
+    return CountState(_coverage_of_counts, ("covered",), options)
+
+
+def _coverage_of_counts(covered: Any, *, sample_weight: Any, **options: Any) -> Estimate:
+    return coverage_of_rows(covered, weights=sample_weight, **options)
+
+
 ENTRIES = (
     MetricEntry(
         function=coverage,
@@ -232,7 +193,8 @@ ENTRIES = (
         bounds=(0.0, 1.0),
         null="covers 1 - alpha of the rows (binomial; beta-binomial with n_calibration)",
         interval="Clopper-Pearson",
-        merge="sum",
+        merge="counts",
+        state=coverage_state,
         weighted=True,
         array_api=True,
     ),

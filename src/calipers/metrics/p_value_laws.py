@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 
 from calipers.arrays import Array, RandomState, as_array, as_numpy, generator, namespace
 from calipers.exceptions import InputError
-from calipers.inference import Moments, SimulatedLaw, mean_estimate
+from calipers.inference import Moments, SimulatedLaw, State, mean_estimate
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -19,10 +20,11 @@ from calipers.inputs import (
     check_same_length,
     check_vector,
     check_weights,
+    covered_by_sets,
     encode_labels,
 )
-from calipers.metrics.entry import MetricEntry
-from calipers.metrics.marginal import covered_by_sets
+from calipers.inputs.rows import Rows
+from calipers.metrics.entry import MetricEntry, known_options
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -200,6 +202,23 @@ def _unit_vector(p_values: Any) -> Array:
     return p
 
 
+def _p_value_rows(block: Rows) -> dict[str, np.ndarray]:
+    """The p-value of every object."""
+    return {"p": block["p_values"].astype(np.float64)}
+
+
+def _average_of_moments(moments: dict[str, Moments], *, confidence: float) -> Estimate:
+    return average_of(moments["p"], confidence=confidence)
+
+
+def average_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """Moments of the p-values."""
+    from calipers.metrics.states.moments import MomentState
+
+    chosen = known_options(entry, options, ("confidence",))
+    return MomentState(_p_value_rows, partial(_average_of_moments, **chosen), ("p_values",))
+
+
 ENTRIES = (
     MetricEntry(
         function=p_value_uniformity,
@@ -224,7 +243,8 @@ ENTRIES = (
         bounds=(0.0, 1.0),
         no_null="how small it could be depends on how different the anomalies are",
         interval="Student t",
-        merge="sum",
+        merge="moments",
+        state=average_state,
         weighted=True,
         array_api=True,
     ),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from typing import Any
 
 from calipers.exceptions import InputError
+from calipers.inference import State
 from calipers.metrics.entry import MetricEntry
 
 _MODULES = (
     "marginal",
+    "proper_scores",
     "adaptivity.violation",
     "adaptivity.size",
     "adaptivity.concordance",
@@ -72,3 +75,52 @@ def metric_entry(name: str) -> MetricEntry:
     if name not in found:
         raise InputError(f"there is no metric {name!r}; known are {', '.join(found)}.")
     return found[name]
+
+
+def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **options: Any) -> State:
+    """The state of a registered metric, ready to absorb blocks of rows.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a registered metric.
+    alpha : float
+        Allowed miscoverage, for the metrics that take it.
+    confidence : float
+        Level of the intervals.
+    **options
+        Further keyword arguments of the metric.
+
+    Returns
+    -------
+    State
+        Its ``finish`` gives what the metric itself would give for all rows at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.engines import Rows, state_of
+    >>> state = state_of("coverage", alpha=0.1)
+    >>> for y in ([0.0, 5.0], [1.0]):
+    ...     state.absorb(Rows({"y_true": y, "intervals": np.tile([-1.0, 1.0], (len(y), 1))}))
+    >>> round(float(state.finish()), 3)
+    0.667
+    """
+    return metric_entry(metric).new_state(alpha=alpha, confidence=confidence, **options)
+
+
+def merge_rules() -> dict[str, str]:
+    """How each registered metric is measured: by "counts", "moments", "bins", "passes" or "gather".
+
+    Returns
+    -------
+    dict
+        Metric to rule.
+
+    Examples
+    --------
+    >>> from calipers.engines import merge_rules
+    >>> merge_rules()["coverage"], merge_rules()["efficiency"]
+    ('counts', 'moments')
+    """
+    return {entry.name: entry.merge for entry in metric_entries()}

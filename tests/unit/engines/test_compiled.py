@@ -8,19 +8,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from calipers.engines import ArraySource, FileSource, fusing, measure
-from calipers.engines.block import at_label
-from calipers.engines.buckets import BucketSums, Grid, equal_bucket
-from calipers.engines.criteria import CriteriaState
-from calipers.engines.ease import bucket_of, bucket_scale
-from calipers.engines.fusing import are_in_unit, are_probabilities, columns_of
-from calipers.engines.scored import totals_of
+from calipers.arrays import compiled as choice
+from calipers.arrays.compiled import are_in_unit, are_probabilities, columns_of
+from calipers.engines import ArraySource, FileSource, measure
 from calipers.exceptions import InputError
 from calipers.inference import Moments
+from calipers.inputs import sets_at
 from calipers.inputs.files import ColumnChoice
-from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.inputs.rows import at_label
+from calipers.metrics.adaptivity.ease_states import bucket_of, bucket_scale
+from calipers.metrics.contributions import criterion_rows
+from calipers.metrics.criteria_states import CriteriaState
+from calipers.metrics.reliability.score_buckets import BucketSums, Grid, equal_bucket
+from calipers.metrics.reliability.score_columns import totals_of
 
-compiled = pytest.importorskip("calipers.engines.compiled", reason="numba is not installed")
+compiled = pytest.importorskip("calipers.arrays.compiled_kernels", reason="numba is not installed")
 KINDS = (np.float32, np.float64)
 # Below, at and beyond the rows of one strip; odd and even numbers of columns.
 SHAPES = ((1, 2), (7, 3), (2047, 4), (2048, 5), (2049, 10), (6001, 3), (300, 1))
@@ -108,22 +110,22 @@ def test_an_infinite_log_loss_is_left_to_the_rows():
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (2049, 4), (6001, 3)])
 def test_only_tables_that_the_check_takes_pass_unseen(n, k, kind):
     P, _ = table(n, k, kind)
-    assert are_probabilities(P, compiled)
+    assert are_probabilities(P, compiled, 1e-3)
     assert are_in_unit(P, compiled)
     for wrong in (np.nan, np.inf, -1e-3, 1.5):
         for row in {0, n // 2, n - 1}:
             broken = P.copy(order="F")
             broken[row, k - 1] = wrong
-            assert not are_probabilities(broken, compiled), (wrong, row)
+            assert not are_probabilities(broken, compiled, 1e-3), (wrong, row)
             assert not are_in_unit(broken, compiled), (wrong, row)
     shifted = P.copy(order="F")
     shifted[0, 0] += kind(0.01)
-    assert not are_probabilities(shifted, compiled)
+    assert not are_probabilities(shifted, compiled, 1e-3)
 
 
 def test_a_probability_above_one_is_seen_although_the_row_sums_to_one():
     P = np.asfortranarray(np.array([[1.0005, 0.0, 0.0], [0.2, 0.3, 0.5]]))
-    assert not are_probabilities(P, compiled)
+    assert not are_probabilities(P, compiled, 1e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,7 +244,7 @@ def in_memory(columns):
 @pytest.mark.parametrize("where", ["files", "arrays"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_answers_the_same_with_and_without_compiled_kernels(where, kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", 100)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 100)
     columns = lake(kind=kind)
     pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet", row_group_size=1700)
     choice = ColumnChoice(p_values=("pv_*",), probabilities=("p_*",))
@@ -282,14 +284,14 @@ def test_a_large_run_without_numba_is_one_of_numpy(monkeypatch):
     expected = measure(in_memory(columns), ["efficiency", "coverage"])
     monkeypatch.setattr("calipers.engines.sources.MANY_ROWS", 1)
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "calipers.engines.compiled")
-    monkeypatch.delattr("calipers.engines.compiled")
-    fusing.kernels.cache_clear()
+    monkeypatch.delitem(sys.modules, "calipers.arrays.compiled_kernels")
+    monkeypatch.delattr("calipers.arrays.compiled_kernels")
+    choice.kernels.cache_clear()
     try:
-        assert fusing.kernels() is None
+        assert choice.kernels() is None
         assert measure(in_memory(columns), ["efficiency", "coverage"]) == expected
     finally:
-        fusing.kernels.cache_clear()
+        choice.kernels.cache_clear()
 
 
 def test_small_runs_do_not_load_numba():

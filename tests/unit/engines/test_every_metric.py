@@ -8,17 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calipers.engines import Block, merge_rules, state_of
-from calipers.engines.gathered import content_order
+from calipers.engines import Rows, merge_rules, state_of
 from calipers.exceptions import InputError
 from calipers.metrics import metric_entries, metric_entry
+from calipers.metrics.states.gathered import content_order
 from tests.contract.examples import EXAMPLES
 from tests.unit.engines.passes import finished_over
 
 N = 160
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
 # What a declared rule may become: counts and moments add, sketches need passes or bins.
-ALLOWED = {"sum": {"counts", "moments", "bins"}, "sketch": {"passes", "bins"}, "gather": {"gather"}}
+KINDS = {
+    "CountState": "counts", "GatherState": "gather", "MomentState": "moments", "LabelState": "moments",
+    "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins",
+}  # fmt: skip
 # Sizes are shuffled over rows in another order: the same test, other draws.
 SHUFFLED = {"t_ss", "rank_ss"}
 SLOW = {"ert", "ert_table", "failing_regions", "worst_slab_coverage", "difficulty_concordance"}
@@ -41,7 +44,7 @@ def finished(name, data, options, cuts, order):
     shuffled = {key: value[order] for key, value in data.items()}
     bounds = [0, *sorted(cuts), N]
     blocks = [
-        Block(
+        Rows(
             {k: v[a:b] for k, v in shuffled.items()},
             classes=classes_of(data),
             alpha=options.get("alpha", 0.1),
@@ -107,14 +110,17 @@ def test_a_state_says_what_the_metric_says(name):
 
 
 def test_every_declared_rule_is_kept():
-    rules = merge_rules()
-    assert set(rules) == {entry.name for entry in metric_entries()}
-    for entry in metric_entries():
-        assert rules[entry.name] in ALLOWED[entry.merge], entry.name
+    for name, rule in merge_rules().items():
+        assert rule == KINDS.get(type(state_of(name)).__name__, "passes"), name
+
+
+def test_unknown_options_of_a_metric_are_refused():
+    with pytest.raises(InputError, match="t_cv over blocks of rows takes .* got 'n_bin'"):
+        state_of("t_cv", n_bin=3)
 
 
 def test_gathering_has_a_limit_that_is_named(monkeypatch):
-    monkeypatch.setattr("calipers.engines.gathered.MAX_ROWS", 100)
+    monkeypatch.setattr("calipers.metrics.states.gathered.MAX_ROWS", 100)
     data, options = example("calibration_slope")
     with pytest.raises(InputError, match="calibration_slope needs all rows at once .* more than 100"):
         finished("calibration_slope", data, options, [80], np.arange(N))

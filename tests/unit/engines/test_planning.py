@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from calipers.engines import ArraySource, Block, FileSource, measure, plan_run, state_of
+from calipers.engines import ArraySource, FileSource, Rows, measure, plan_run, state_of
 from calipers.engines.planning import light_piece, state_size
 from calipers.engines.running import LocalEngine, absorb_piece, merged, run_states
 from calipers.exceptions import InputError
@@ -37,7 +37,7 @@ class WeighingEngine:
     ("metric", "passes"), [("coverage", 1), ("proper_scores", 1), ("calibration_error", 2), ("t_cv", 3)]
 )
 def test_the_plan_counts_pieces_passes_and_bytes_of_a_run(metric, passes, monkeypatch):
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
     engine = WeighingEngine()
     run_states(
         {"it": state_of(metric, alpha=0.1)},
@@ -57,14 +57,14 @@ def test_the_plan_counts_pieces_passes_and_bytes_of_a_run(metric, passes, monkey
 
 @pytest.mark.parametrize("metric", ["coverage", "efficiency", "proper_scores", "calibration_error", "sscv"])
 def test_a_state_does_not_grow_with_the_partitions_it_has_merged(metric, monkeypatch):
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
-    monkeypatch.setattr("calipers.engines.sums._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.binned_states._SMALL", 0)
     sizes = []
     total = None
     for part in range(65):
         given = rows(300, seed=part) | {"p_values": np.random.default_rng(part).random((300, 4))}
         own = state_of(metric, alpha=0.1)
-        own.absorb(Block(given, classes=range(4)))
+        own.absorb(Rows(given, classes=range(4)))
         total = own if total is None else total.merge(own)
         sizes.append(state_size(total))
     assert sizes[-1] <= sizes[7] + 64
@@ -109,8 +109,8 @@ def test_pieces_are_large_enough_that_states_stay_light():
 @pytest.mark.parametrize("multiclass", ["top_label", "max"])
 def test_no_pass_sends_back_what_every_worker_was_given(multiclass, monkeypatch):
     """Later passes of the calibration error know the buckets of the first; only what they find travels."""
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
-    monkeypatch.setattr("calipers.engines.classwise._KEPT_VALUES", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.classwise_states._KEPT_VALUES", 0)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 4000)
     y = np.array([rng.choice(3, p=p) for p in P])

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from calipers.conformal import conformal_p_values, lac
-from calipers.engines import ArraySource, Block, ConformalScores, FileSource, measure
-from calipers.engines.block import at_label
-from calipers.engines.rowkeys import Place, draws, keys_of_ids, keys_of_place
+from calipers.engines import ArraySource, ConformalScores, FileSource, Rows, measure
 from calipers.engines.sources import narrowed, short_names
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
+from calipers.inputs.rows import at_label
 
 
 def frame(n=600, seed=0, **extra):
@@ -108,7 +108,7 @@ def test_columns_named_after_the_labels_in_another_order_are_refused():
     ):
         ArraySource(rows).pieces()
     with pytest.raises(InputError, match="the columns are named b, a"):
-        Block(rows)["codes"]
+        Rows(rows)["codes"]
     assert ArraySource(rows, classes=["b", "a"]).pieces()[0].head()["codes"].tolist() == [1, 0]
 
 
@@ -137,7 +137,7 @@ def test_draws_are_uniform_and_ids_of_any_kind_name_rows():
     with pytest.raises(InputTypeError, match="row ids must be whole numbers or text"):
         keys_of_ids(np.array([0.5]))
     with pytest.raises(InputError, match="give row_id, or the place of the block"):
-        Block({"y_true": [1.0], "intervals": [[0.0, 2.0]]}).draws("tau")
+        Rows({"y_true": [1.0], "intervals": [[0.0, 2.0]]}).draws("tau")
 
 
 @pytest.mark.parametrize("by", ["place", "row_id"])
@@ -177,7 +177,7 @@ def test_smoothed_p_values_do_not_depend_on_the_split(tmp_path, by):
 def test_unsmoothed_p_values_are_those_of_the_library():
     rng = np.random.default_rng(1)
     P, scores = rng.dirichlet(np.ones(4), 50), rng.random(30)
-    block = Block(
+    block = Rows(
         {"y_true": np.zeros(50, int), "probabilities": P}, classes=range(4), conformal=ConformalScores(scores)
     )
     assert (block["p_values"] == conformal_p_values(scores, lac(P))).all()

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calipers import metrics
-from calipers.engines import ArraySource, Block, FileSource, measure, state_of
-from calipers.engines.ease import bucket_ends, bucket_of
+from calipers.engines import ArraySource, FileSource, Rows, measure, state_of
 from calipers.exceptions import InputError
+from calipers.metrics.adaptivity.ease_states import bucket_ends, bucket_of
 from tests.unit.engines.passes import finished_over
 
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
@@ -34,7 +34,7 @@ def states_of(name, given, cuts, order, **options):
     """The finished state of shuffled rows cut at the given places and merged backwards."""
     shuffled = {key: value[order] for key, value in given.items()}
     blocks = [
-        Block({key: value[a:b] for key, value in shuffled.items()}, classes=np.arange(5), alpha=0.1)
+        Rows({key: value[a:b] for key, value in shuffled.items()}, classes=np.arange(5), alpha=0.1)
         for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)
         if b > a
     ]
@@ -55,7 +55,7 @@ def assert_same(left, right):
 
 def whole(name, given):
     """The metric on all rows at once, through its public function."""
-    block = Block(given, classes=np.arange(5), alpha=0.1)
+    block = Rows(given, classes=np.arange(5), alpha=0.1)
     covered, size, ranks = block["covered"], block["size"], block["ranks"]
     calls = {
         "coverage": lambda: metrics.coverage(given["y_true"], block.derived_sets(), alpha=0.1),
@@ -92,7 +92,7 @@ def test_bins_of_equal_mass_are_exact_with_and_without_ties(levels, cuts, seed):
 
 def test_edges_among_crowded_values_are_found_by_more_passes(monkeypatch):
     # All the ease lies within one part in 1e12 of 0.5: the first buckets cannot tell rows apart.
-    monkeypatch.setattr("calipers.engines.ease._NARROW", 10.0)
+    monkeypatch.setattr("calipers.metrics.adaptivity.ease_states._NARROW", 10.0)
     given_rows = rows(400, 1)
     given_rows["ease"] = np.where(np.arange(400) == 0, 0.0, 0.5 + given_rows["ease"] * 1e-12)
     found = states_of("t_cv", given_rows, [100, 200], np.arange(400), n_bins=7)
@@ -185,11 +185,11 @@ def finish(name, blocks, **options):
 @pytest.mark.parametrize("kept", [500_000, 40])
 def test_calibration_error_is_exact_in_constant_memory(kind, kept, monkeypatch):
     # No row may be kept as "few", and with 40 kept rows the buckets must be cut finer in further passes.
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", 0)
-    monkeypatch.setattr("calipers.engines.calibration._KEPT_ROWS", kept)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._KEPT_ROWS", kept)
     given_rows = calibration_rows(3000, 3, kind)
     blocks = [
-        Block({key: value[a : a + 700] for key, value in given_rows.items()}, classes=[0, 1])
+        Rows({key: value[a : a + 700] for key, value in given_rows.items()}, classes=[0, 1])
         for a in range(0, 3000, 700)
     ]
     found, passes = finish("calibration_error", blocks, random_state=0)
@@ -213,7 +213,7 @@ def test_calibration_error_is_exact_in_constant_memory(kind, kept, monkeypatch):
 def test_calibration_error_of_few_rows_is_the_metric_itself():
     given_rows = calibration_rows(500, 4, "spread")
     blocks = [
-        Block({key: value[a : a + 99] for key, value in given_rows.items()}, classes=[0, 1])
+        Rows({key: value[a : a + 99] for key, value in given_rows.items()}, classes=[0, 1])
         for a in range(0, 500, 99)
     ]
     found, passes = finish("calibration_error", blocks, random_state=0)
@@ -224,7 +224,7 @@ def test_calibration_error_of_few_rows_is_the_metric_itself():
 
 @pytest.mark.parametrize("few", [100_000, 0], ids=["from rows", "from buckets"])
 def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not(few, monkeypatch):
-    monkeypatch.setattr("calipers.engines.calibration._SMALL", few)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", few)
     given = rows(400, 3) | {"sample_weight": np.repeat([0.0, 1.0], 200)}
     kept = {name: value[200:] for name, value in given.items() if name != "sample_weight"}
     names, seed = ["efficiency", "calibration_error"], {"calibration_error": {"random_state": 0}}

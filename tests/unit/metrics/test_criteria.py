@@ -178,7 +178,7 @@ def test_the_integrated_p_value_of_absolute_residuals_is_twice_their_sum():
     model = ConformalRegressor().fit(np.zeros((5, 1)), np.zeros(5)).conformalize(X, y)
     levels = [k / 25 for k in range(1, 25)]
     intervals = model.predict_interval(X[:3], levels)
-    table = regression_efficiency(intervals, alphas=levels, step=True)
+    table = regression_efficiency(intervals, alpha=levels, step=True)
     # The last level, 24/25, has the smallest residual; from there to 1 the set keeps that width.
     tail = 2 * np.abs(y).min() / 25
     assert float(table["integrated p-value"]) + tail == pytest.approx(2 * np.abs(y).sum() / 25)
@@ -187,10 +187,10 @@ def test_the_integrated_p_value_of_absolute_residuals_is_twice_their_sum():
 
 
 def test_infinite_intervals_give_an_infinite_size():
-    table = regression_efficiency([[-np.inf, np.inf], [0.0, 1.0]], alphas=0.1)
+    table = regression_efficiency([[-np.inf, np.inf], [0.0, 1.0]], alpha=0.1)
     assert float(table["size at 0.1"]) == np.inf
     with pytest.raises(InputError, match=r"alphas must name the 1 level\(s\)"):
-        regression_efficiency([[0.0, 1.0]], alphas=[0.1, 0.2])
+        regression_efficiency([[0.0, 1.0]], alpha=[0.1, 0.2])
 
 
 def test_uniformity_is_the_kolmogorov_distance():

@@ -10,9 +10,9 @@ from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
 from calipers.inference import wilson
+from calipers.inputs import covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
-from calipers.metrics.contributions import sets_at
-from calipers.metrics.marginal import coverage_law, coverage_of_rows, covered_by_sets
+from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 

@@ -7,7 +7,7 @@ from typing import Any
 from calipers.arrays import Array, as_array, fused, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import check_same_length, encode_labels, require_finite
-from calipers.inputs.rows import numeric
+from calipers.inputs.row_checks import numeric
 
 
 def true_rank(y_true: Any, probabilities: Any, *, classes: Any = None) -> Array:

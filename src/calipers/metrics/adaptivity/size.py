@@ -27,6 +27,7 @@ from calipers.inputs import (
 )
 from calipers.metrics.adaptivity.binning import STRATA, Binned, bin_by_ease, bin_by_strata, check_strata
 from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
+from calipers.metrics.adaptivity.ease_states import by_ease
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 
@@ -444,7 +445,8 @@ ENTRIES = (
         bounds=(-1.0, 1.0),
         null=_IGNORES,
         interval=_INTERVAL,
-        merge="sketch",
+        merge="passes",
+        state=by_ease,
         weighted=True,
         randomized=True,
         array_api=True,
@@ -458,7 +460,7 @@ ENTRIES = (
         bounds=(-1.0, 1.0),
         null=_IGNORES,
         interval=_INTERVAL,
-        merge="sum",
+        merge="counts",
         weighted=True,
         randomized=True,
         array_api=True,
@@ -472,7 +474,7 @@ ENTRIES = (
         bounds=(0.0, float("inf")),
         no_null=_NO_NULL,
         interval="Student t",
-        merge="sum",
+        merge="counts",
         weighted=True,
         array_api=True,
     ),
@@ -485,7 +487,7 @@ ENTRIES = (
         bounds=(0.0, float("inf")),
         no_null=_NO_NULL,
         interval="Student t",
-        merge="sum",
+        merge="counts",
         weighted=True,
         array_api=True,
     ),

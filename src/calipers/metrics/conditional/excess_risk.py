@@ -22,13 +22,13 @@ from calipers.inputs import (
     check_row_alpha,
     check_same_length,
     check_weights,
+    is_covered,
 )
 from calipers.metrics.conditional.cross_fit import CrossFit, cross_fit
 from calipers.metrics.conditional.learners import check_learner
 from calipers.metrics.conditional.losses import SIDES, Distance, check_distance, clip_to_side
 from calipers.metrics.conditional.sequential import NULLS, sequential_p_values
 from calipers.metrics.entry import MetricEntry
-from calipers.metrics.marginal import is_covered
 from calipers.results import Curve, Estimate, EstimateTable
 
 _NULL_LEVEL = 0.95

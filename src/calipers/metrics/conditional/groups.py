@@ -359,7 +359,7 @@ def _minimum_point(totals: np.ndarray, target: float) -> float:
 
 
 def _entry(function: Any, inputs: tuple[str, ...], **fields: Any) -> MetricEntry:
-    common = {"question": "everywhere", "merge": "sum", "weighted": True, "bounds": (0.0, 1.0)}
+    common = {"question": "everywhere", "merge": "counts", "weighted": True, "bounds": (0.0, 1.0)}
     return MetricEntry(function=function, inputs=inputs, **(common | fields))  # type: ignore[arg-type]
 
 

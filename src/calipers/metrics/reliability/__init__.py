@@ -7,8 +7,10 @@ of models (Theorem 2 of Gao, Parameswaran and Peng) are functions here too.
 
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.reliability.binned import expected_calibration_error, smooth_calibration_error
+from calipers.metrics.reliability.binned_states import binned_state, smooth_state
 from calipers.metrics.reliability.brier import brier_decomposition
 from calipers.metrics.reliability.calibration_measure import calibration_error
+from calipers.metrics.reliability.calibration_states import calibration_state
 from calipers.metrics.reliability.certificates import (
     asymptotic_band,
     asymptotic_upper_bound,
@@ -83,7 +85,8 @@ ENTRIES = (
         bounds=(0.0, 1.0),
         null="outcomes are coins with the stated probabilities",
         interval="one-sided empirical Bernstein bound for a model fixed beforehand",
-        merge="sketch",
+        merge="passes",
+        state=calibration_state,
         weighted=True,
         randomized=True,
         array_api=True,
@@ -138,7 +141,8 @@ ENTRIES = (
         bounds=(0.0, 1.0),
         null="outcomes are coins with the stated probabilities",
         no_interval="absolute values of noise add up: no valid interval is known",
-        merge="sum",
+        merge="bins",
+        state=binned_state,
         weighted=True,
         randomized=True,
     ),
@@ -151,7 +155,8 @@ ENTRIES = (
         bounds=(0.0, 1.0),
         null="outcomes are coins with the stated probabilities",
         no_interval="absolute values of noise add up: no valid interval is known",
-        merge="sketch",
+        merge="bins",
+        state=smooth_state,
         weighted=True,
         randomized=True,
     ),

@@ -19,7 +19,7 @@ from calipers.inputs import (
     check_weights,
     require_column_order,
 )
-from calipers.inputs.rows import count_true
+from calipers.inputs.row_checks import count_true
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
 BLOCK = 1 << 18

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, namespace
-from calipers.inputs.rows import count_true
+from calipers.inputs.row_checks import count_true
 from calipers.metrics.reliability import certificates
 from calipers.metrics.reliability.calibration_test import (
     MAX_RANGE_COINS,

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from calipers.arrays import Array, namespace, sort_with_order, take_at
-from calipers.inputs.rows import first_true
+from calipers.inputs.row_checks import first_true
 from calipers.metrics.reliability.extremes import TIE, Extreme
 from calipers.metrics.reliability.host_walk import extremes_on_host
 from calipers.metrics.reliability.rows import BinaryRows

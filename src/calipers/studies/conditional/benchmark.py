@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 
 from calipers.conformal import ConformalRegressor, aps, conformal_quantile, lac, raps, saps
 from calipers.datasets import load_cifar10_human, load_cifar100, load_regression
+from calipers.inputs import covered_by_intervals
 from calipers.metrics import ert, ert_table
-from calipers.metrics.marginal import covered_by_intervals
 from calipers.studies.conditional.stage import Row
 from calipers.studies.progress import worked
 

@@ -9,8 +9,8 @@ from rich.progress import Progress
 from sklearn.cluster import KMeans
 
 from calipers.datasets import HeteroscedasticWorld
+from calipers.inputs import covered_by_intervals
 from calipers.metrics import coverage_gap, ert, worst_slab_coverage
-from calipers.metrics.marginal import covered_by_intervals
 from calipers.studies.conditional.stage import Row
 from calipers.studies.progress import worked
 

@@ -55,7 +55,7 @@ def keys_of_ids(ids: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines.rowkeys import keys_of_ids
+    >>> from calipers.inputs.row_keys import keys_of_ids
     >>> bool(keys_of_ids(np.array([7, 8]))[1] == keys_of_ids(np.array([8]))[0])
     True
     """
@@ -85,7 +85,7 @@ def draws(keys: np.ndarray, purpose: str, seed: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines.rowkeys import draws, keys_of_ids
+    >>> from calipers.inputs.row_keys import draws, keys_of_ids
     >>> u = draws(keys_of_ids(np.arange(100_000)), "tau", 0)
     >>> bool(abs(u.mean() - 0.5) < 0.005 and u.min() >= 0 and u.max() < 1)
     True

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calipers.arrays import generator
-from calipers.engines.buckets import BucketSums
-from calipers.engines.scored import Rows
-from calipers.engines.state import Result
+from calipers.inference.state import Result
 from calipers.metrics.reliability.calibration_measure import error_from_parts
 from calipers.metrics.reliability.calibration_test import (
     MAX_RANGE_COINS,
@@ -22,14 +20,16 @@ from calipers.metrics.reliability.extremes import Extreme
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import ClassPart
 from calipers.metrics.reliability.range_law import range_survival
+from calipers.metrics.reliability.score_buckets import BucketSums
+from calipers.metrics.reliability.score_columns import ScoredRows
 from calipers.metrics.reliability.summary import RowMoments, bound_fields
 from calipers.metrics.reliability.worst_interval import SupInterval, interval_between
 
 if TYPE_CHECKING:
-    from calipers.engines.calibration import CalibrationState
+    from calipers.metrics.reliability.calibration_states import CalibrationState
 
 
-def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
+def estimate_from_buckets(state: CalibrationState, rows: ScoredRows | None) -> Result:
     """The calibration estimate from bucket sums and the sorted rows of open buckets."""
     found, moments, bounds = class_part(state, rows, n_statements=state.options.n_models)
     highest = float(state.buckets.high.max())
@@ -39,7 +39,7 @@ def estimate_from_buckets(state: CalibrationState, rows: Rows | None) -> Result:
     )
 
 
-def class_part(state: CalibrationState, rows: Rows | None, *, n_statements: int) -> ClassPart:
+def class_part(state: CalibrationState, rows: ScoredRows | None, *, n_statements: int) -> ClassPart:
     """The worst interval, the moments of the rows and the bounds when so many statements are made."""
     total, squared, square_sum, variance, impossible = state.totals.tolist()
     found = interval_between(*walk_extremes(state, rows), total)
@@ -61,7 +61,7 @@ def class_part(state: CalibrationState, rows: Rows | None, *, n_statements: int)
     return found, moments, bounds
 
 
-def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, Extreme]:
+def walk_extremes(state: CalibrationState, rows: ScoredRows | None) -> tuple[Extreme, Extreme]:
     """Highest and lowest reading, over bucket ends and, in open buckets, over every score."""
     top, bottom = Extreme(1, state.tie), Extreme(-1, state.tie)
     ends = np.cumsum(state.buckets.rises - state.buckets.falls)
@@ -78,7 +78,9 @@ def walk_extremes(state: CalibrationState, rows: Rows | None) -> tuple[Extreme, 
     return top, bottom
 
 
-def _inner_readings(state: CalibrationState, rows: Rows, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _inner_readings(
+    state: CalibrationState, rows: ScoredRows, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Readings at the ends of blocks of equal scores inside open buckets."""
     f, y, w = rows
     running = np.cumsum((y - f) if w is None else w * (y - f))
@@ -90,7 +92,7 @@ def _inner_readings(state: CalibrationState, rows: Rows, starts: np.ndarray) -> 
     return running[is_end], f[is_end]
 
 
-def inside_sums(state: CalibrationState, rows: Rows | None, found: SupInterval) -> np.ndarray:
+def inside_sums(state: CalibrationState, rows: ScoredRows | None, found: SupInterval) -> np.ndarray:
     """Bucket sums over the rows with a score in (low, high]; a closed bucket lies inside or outside."""
     buckets = state.buckets
     with np.errstate(invalid="ignore"):

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block, take
-from calipers.engines.coded import Coded
-from calipers.engines.state import State
+from calipers.inference.state import State
+from calipers.inputs.categorical import Categorical
+from calipers.inputs.rows import Rows, take
 
 PURPOSE = "sample"
 # More rows than wanted are kept, so that hardly a stratum is short of its share.
@@ -93,7 +93,7 @@ class SampleState(State):
         """Rows with a smaller draw are kept."""
         return min(1.0, _SPARE * (self.size + 100.0) / self.n_rows)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Count the strata of the block and keep its rows below the threshold."""
         origin = "" if block.place is None else block.place.origin
         covered = block.get("covered")
@@ -147,7 +147,7 @@ def shares(counts: np.ndarray, size: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines.sampling import shares
+    >>> from calipers.metrics.states.sampling import shares
     >>> shares(np.array([50, 30, 20]), 7).tolist()
     [4, 2, 1]
     """
@@ -169,4 +169,15 @@ def joined(columns: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(columns)
-    return np.concatenate([np.asarray(c) if isinstance(c, Coded) else c for c in columns])
+    return np.concatenate([np.asarray(c) if isinstance(c, Categorical) else c for c in columns])
+
+
+def rows_outside(block: Rows, keys: np.ndarray, cut: float, seed: int) -> np.ndarray:
+    """Numbers of the block's rows that are not in a sample, whose keys are sorted and draws below the cut."""
+    if not len(keys):
+        return np.arange(block.n)
+    draw = block.draws(PURPOSE, seed)
+    maybe = np.flatnonzero(draw < cut)
+    own = block.keys()[maybe]
+    place = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+    return np.delete(np.arange(block.n), maybe[keys[place] == own])

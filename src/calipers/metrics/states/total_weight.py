@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from calipers.engines.block import Block
-from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
+from calipers.inference.state import Result, State
+from calipers.inputs.rows import Rows
 
 
 class WeightState(State):
@@ -22,7 +22,7 @@ class WeightState(State):
         """Weights."""
         return frozenset({"sample_weight"})
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Look at the weights of the block."""
         self.is_there = self.is_there or block.weights is None or bool(block.weights.any())
 

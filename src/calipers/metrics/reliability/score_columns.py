@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from calipers.engines.block import Block
+from calipers.inputs.rows import Rows
 
 # Score, whether it happened, weight (None when every row counts once).
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+ScoredRows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 Column = int | Literal["top"] | None
 
 
@@ -17,12 +17,12 @@ def _is_top(P: np.ndarray, column: Column) -> bool:
     return column == "top" or (column is None and P.shape[1] > 2)
 
 
-def scores(block: Block, column: Column) -> np.ndarray:
+def scores(block: Rows, column: Column) -> np.ndarray:
     """Stated probability of the column; of the second of two, else of the most probable label."""
     return unit_scores(stated(block, column))
 
 
-def stated(block: Block, column: Column) -> np.ndarray:
+def stated(block: Rows, column: Column) -> np.ndarray:
     """The same as it was given."""
     P = block["probabilities"]
     if _is_top(P, column):
@@ -35,7 +35,7 @@ def unit_scores(f: np.ndarray) -> np.ndarray:
     return np.minimum(f.astype(np.float64) + 0.0, 1.0)
 
 
-def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np.ndarray:
+def outcomes(block: Rows, column: Column, rows: np.ndarray | None = None) -> np.ndarray:
     """Whether that label happened; of some rows, or of all."""
     P, codes = block["probabilities"], block["codes"]
     if _is_top(P, column):
@@ -49,7 +49,7 @@ def outcomes(block: Block, column: Column, rows: np.ndarray | None = None) -> np
     return np.asarray(wanted == (column if isinstance(column, int) else 1))
 
 
-def binary_rows(block: Block, column: Column = None) -> Rows:
+def binary_rows(block: Rows, column: Column = None) -> ScoredRows:
     """Score, outcome and weight of every row that has one above 0."""
     f, y, w = scores(block, column), outcomes(block, column), block.weights
     if w is None or (w > 0).all():
@@ -63,12 +63,12 @@ def packed(f: np.ndarray, happened: np.ndarray) -> np.ndarray:
     return np.asarray((f.view(np.uint64) << np.uint64(1)) | happened.astype(np.uint64))
 
 
-def unpacked(rows: np.ndarray) -> Rows:
+def unpacked(rows: np.ndarray) -> ScoredRows:
     """The scores and outcomes of packed rows."""
     return (rows >> np.uint64(1)).view(np.float64), (rows & np.uint64(1)).astype(bool), None
 
 
-def joined(parts: list[Rows]) -> Rows:
+def joined(parts: list[ScoredRows]) -> ScoredRows:
     """Rows of several blocks one after the other; blocks with and without weights mix."""
     f, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     if all(part[2] is None for part in parts):
@@ -76,7 +76,7 @@ def joined(parts: list[Rows]) -> Rows:
     return f, y, np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in parts])
 
 
-def totals_of(rows: Rows) -> np.ndarray:
+def totals_of(rows: ScoredRows) -> np.ndarray:
     """Weight, squared weight, squared residual, variance under calibration, and impossible outcomes."""
     f, y, w = rows
     wrong = ((f == 0) & y) | ((f == 1) & ~y)

@@ -12,7 +12,7 @@ from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 
 if TYPE_CHECKING:
-    from calipers.engines.block import Block
+    from calipers.inputs.rows import Rows
 
 _RULES = ("lac", "aps", "raps", "saps", "margin", "top_k")
 _RANDOMISED = ("aps", "raps", "saps", "top_k")
@@ -39,10 +39,10 @@ class ConformalScores:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines import Block, ConformalScores
+    >>> from calipers.engines import Rows, ConformalScores
     >>> scores = ConformalScores(np.linspace(0.005, 0.995, 100))
     >>> rows = {"y_true": [0], "probabilities": [[0.8, 0.2]]}
-    >>> Block(rows, classes=[0, 1], conformal=scores)["p_values"].round(2).tolist()
+    >>> Rows(rows, classes=[0, 1], conformal=scores)["p_values"].round(2).tolist()
     [[0.8, 0.21]]
     """
 
@@ -62,7 +62,7 @@ class ConformalScores:
                 f"{self.nonconformity} takes no draw; randomized goes with {', '.join(_RANDOMISED)}."
             )
 
-    def p_values(self, block: Block) -> np.ndarray | None:
+    def p_values(self, block: Rows) -> np.ndarray | None:
         """The p-values (n, K) of a block of probabilities; None when it has none."""
         probabilities = block.get("probabilities")
         if probabilities is None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-class Coded:
+class Categorical:
     """Labels and, per row, the index of its label; an array of the labels wherever one is asked for.
 
     Parameters
@@ -20,8 +20,8 @@ class Coded:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines.coded import Coded
-    >>> np.asarray(Coded(np.array(["a", "b"]), np.array([1, 0, 1]))).tolist()
+    >>> from calipers.inputs.categorical import Categorical
+    >>> np.asarray(Categorical(np.array(["a", "b"]), np.array([1, 0, 1]))).tolist()
     ['b', 'a', 'b']
     """
 
@@ -38,8 +38,8 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Coded:
-        return Coded(self.labels, self.codes[rows])
+    def __getitem__(self, rows: Any) -> Categorical:
+        return Categorical(self.labels, self.codes[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.labels[self.codes], dtype=dtype)

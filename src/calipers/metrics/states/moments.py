@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block
-from calipers.engines.state import Result, State
 from calipers.inference import Moments
+from calipers.inference.state import Result, State
+from calipers.inputs.rows import Rows
 
-Rows = Callable[[Block], dict[str, np.ndarray]]
-Fused = Callable[[Block], dict[str, Moments] | None]
+Contributions = Callable[[Rows], dict[str, np.ndarray]]
+Fused = Callable[[Rows], dict[str, Moments] | None]
 Finish = Callable[[dict[str, Moments]], Result]
 
 
@@ -35,7 +35,7 @@ class MomentState(State):
     __slots__ = ("columns", "finisher", "fused", "moments", "rows")
 
     def __init__(
-        self, rows: Rows, finisher: Finish, columns: tuple[str, ...], fused: Fused | None = None
+        self, rows: Contributions, finisher: Finish, columns: tuple[str, ...], fused: Fused | None = None
     ) -> None:
         self.rows, self.finisher, self.columns, self.fused = rows, finisher, columns, fused
         self.moments: dict[str, Moments] = {}
@@ -45,7 +45,7 @@ class MomentState(State):
         """Its columns."""
         return frozenset(self.columns) | {"sample_weight"}
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Add the block's moments."""
         found = None
         if self.fused is not None and block.kernels is not None and block.weights is None:

@@ -13,12 +13,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block
-from calipers.engines.buckets import BucketSums, Grid, equal_bucket
-from calipers.engines.fusing import kernels
-from calipers.engines.scored import (
+from calipers.arrays.compiled import kernels
+from calipers.inference.state import Result, State
+from calipers.inputs.rows import Rows
+from calipers.metrics.entry import MetricEntry, known_options
+from calipers.metrics.reliability.bucket_walk import estimate_from_buckets
+from calipers.metrics.reliability.calibration_measure import calibration_error
+from calipers.metrics.reliability.calibration_test import N_DRAWS
+from calipers.metrics.reliability.extremes import TIE
+from calipers.metrics.reliability.score_buckets import BucketSums, Grid, equal_bucket
+from calipers.metrics.reliability.score_columns import (
     Column,
-    Rows,
+    ScoredRows,
     binary_rows,
     joined,
     outcomes,
@@ -28,11 +34,6 @@ from calipers.engines.scored import (
     unit_scores,
     unpacked,
 )
-from calipers.engines.state import Result, State
-from calipers.engines.walk import estimate_from_buckets
-from calipers.metrics import calibration_error
-from calipers.metrics.reliability.calibration_test import N_DRAWS
-from calipers.metrics.reliability.extremes import TIE
 
 _N_BUCKETS = 1 << 16
 # Few enough rows to keep, in all open buckets (eight bytes each) or in all.
@@ -106,7 +107,7 @@ class CalibrationState(State):
         self.buckets = BucketSums(n_buckets if edges is None else edges.size + 1)
         # weight, squared weight, squared residual, variance under calibration, impossible outcomes
         self.totals, self.n_rows = np.zeros(5), 0
-        self.kept: list[Rows] | None = [] if base is None else None
+        self.kept: list[ScoredRows] | None = [] if base is None else None
         self.near: np.ndarray | None = None
         # Score and outcome of rows that wait for their buckets.
         self.put_off: list[tuple[np.ndarray, np.ndarray]] = []
@@ -133,7 +134,7 @@ class CalibrationState(State):
         """The bucket of every score; an edge belongs to the bucket above it."""
         return equal_bucket(f, self.n_buckets) if self.grid is None else self.grid.bucket_of(f)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Add the block to its buckets; keep the rows as long as there are few."""
         if self.base is not None:
             self._absorb_open(block, *self.base)
@@ -157,7 +158,7 @@ class CalibrationState(State):
             kernels().add_to_buckets(f, happened, self.buckets.table, self.totals)
         self.put_off = []
 
-    def _absorb_open(self, block: Block, before: CalibrationState, is_open: np.ndarray) -> None:
+    def _absorb_open(self, block: Rows, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
         if self.near is None:
             self.near = before.near_open(is_open)
@@ -168,7 +169,7 @@ class CalibrationState(State):
         """Which equal buckets hold an open bucket."""
         return is_open if self.grid is None else self.grid.touched(is_open)
 
-    def open_rows(self, block: Block, is_open: np.ndarray, near: np.ndarray) -> Rows:
+    def open_rows(self, block: Rows, is_open: np.ndarray, near: np.ndarray) -> ScoredRows:
         """The rows of the block that lie in open buckets: first by equal buckets, then by their own."""
         given, w = stated(block, self.column), block.weights
         if (compiled := block.kernels) is None:
@@ -202,7 +203,7 @@ class CalibrationState(State):
         self._keep(other.kept)
         return self
 
-    def _keep(self, rows: list[Rows] | None) -> None:
+    def _keep(self, rows: list[ScoredRows] | None) -> None:
         small = self.kept is not None and rows is not None and self.n_rows <= _SMALL
         self.kept = [*(self.kept or ()), *(rows or ())] if small else None
 
@@ -263,7 +264,7 @@ class OpenRowsState(State):
         self.near = counted.near_open(is_open)
         # Rows that count once, packed into one number each; and rows with weights.
         self.packed: list[np.ndarray] = []
-        self.parts: list[Rows] = []
+        self.parts: list[ScoredRows] = []
 
     @property
     def needs(self) -> frozenset[str]:
@@ -274,7 +275,7 @@ class OpenRowsState(State):
         """An empty state of the same pass; the buckets are shared, not copied."""
         return type(self)(self.counted, self.is_open)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Keep the block's rows in open buckets."""
         rows = self.counted.open_rows(block, self.is_open, self.near)
         if rows[2] is None:
@@ -292,7 +293,7 @@ class OpenRowsState(State):
         """The estimate, the walk read row by row inside open buckets."""
         return estimate_from_buckets(self.counted, self.sorted_rows())
 
-    def sorted_rows(self) -> Rows:
+    def sorted_rows(self) -> ScoredRows:
         """The rows of the open buckets in the order of their scores."""
         if not self.parts:
             rows = np.concatenate(self.packed)
@@ -301,3 +302,15 @@ class OpenRowsState(State):
         f, y, w = joined([*(unpacked(part) for part in self.packed), *self.parts])
         order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
         return f[order], y[order], None if w is None else w[order]
+
+
+def calibration_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """The first pass for the top label, or for every class."""
+    from calipers.metrics.reliability.classwise_states import ClasswiseState
+
+    known = (*CalibrationOptions.__slots__, "multiclass")
+    chosen = dict(known_options(entry, options, known))
+    multiclass = chosen.pop("multiclass", "top_label")
+    if multiclass == "top_label":
+        return CalibrationState(CalibrationOptions(**chosen))
+    return ClasswiseState(CalibrationOptions(**chosen), multiclass)

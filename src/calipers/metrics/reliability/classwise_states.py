@@ -7,11 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block
-from calipers.engines.calibration import CalibrationOptions, CalibrationState, OpenRowsState
-from calipers.engines.state import Result, State
-from calipers.engines.walk import class_part
+from calipers.inference.state import Result, State
+from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error
+from calipers.metrics.reliability.bucket_walk import class_part
+from calipers.metrics.reliability.calibration_states import (
+    CalibrationOptions,
+    CalibrationState,
+    OpenRowsState,
+)
 from calipers.metrics.reliability.multiclass import BONFERRONI, bonferroni, combine_classes
 from calipers.results import Estimate
 
@@ -54,7 +58,7 @@ class ClasswiseState(State):
         other.parts = None if self.parts is None else [part.fresh() for part in self.parts]
         return other
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Add the block to every class that still counts."""
         P = block["probabilities"]
         if self.parts is None:
@@ -170,7 +174,7 @@ class Waiting(State):
         """Another one that waits."""
         return type(self)(self.done)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Nothing more to learn."""
 
     def merge(self, other: Self) -> Self:

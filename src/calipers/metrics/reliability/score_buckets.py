@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.engines.scored import Rows
+from calipers.metrics.reliability.score_columns import ScoredRows
 
 
 class BucketSums:
@@ -37,7 +37,7 @@ class BucketSums:
         """Largest score of every bucket; minus infinity where there is none."""
         return np.asarray(self.table[:, self.N_SUMS + 1])
 
-    def add(self, bucket: np.ndarray, rows: Rows, compiled: Any = None) -> None:
+    def add(self, bucket: np.ndarray, rows: ScoredRows, compiled: Any = None) -> None:
         """Add rows that fall into the given buckets."""
         f, y, w = rows
         if compiled is not None and w is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
-from calipers.engines.block import Block
+from calipers.inputs.rows import Rows
 from calipers.results import Estimate, EstimateTable
 
 Result = Estimate | EstimateTable
@@ -41,7 +41,7 @@ class State(ABC):
         return None
 
     @abstractmethod
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Take in a block of rows."""
 
     def settle(self) -> None:  # noqa: B027 - most states put nothing off

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block, at_label
-from calipers.engines.fusing import columns_of
-from calipers.engines.state import Result, State
-from calipers.inference import Moments
-from calipers.metrics.contributions import criterion_rows, level_floors, sets_at
-from calipers.metrics.criteria import criteria_from_moments
+from calipers.arrays.compiled import columns_of
+from calipers.inference import Moments, repetitions
+from calipers.inference.state import Result, State
+from calipers.inputs import check_p_values
+from calipers.inputs.p_value_sets import level_floors, sets_at
+from calipers.inputs.rows import Rows, at_label
+from calipers.metrics.contributions import criterion_rows
+from calipers.metrics.criteria import (
+    SHARES,
+    by_label_from_moments,
+    criteria_from_moments,
+    difference_from_moments,
+)
 
 # Rows that stay in the processor's nearest memory while their columns pass by.
 _CHUNK = 1 << 13
@@ -43,7 +51,7 @@ class CriteriaState(State):
         """Labels and p-values."""
         return frozenset({"codes", "p_values", "sample_weight"})
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Add the block's rows."""
         p, codes = block["p_values"], block["codes"]
         if (compiled := block.kernels) is not None and block.weights is None:
@@ -115,7 +123,7 @@ def two_largest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from calipers.engines.criteria import two_largest
+    >>> from calipers.metrics.criteria_states import two_largest
     >>> two_largest(np.array([[0.2, 0.7, 0.4], [0.5, 0.5, 0.1]]))
     (array([0.7, 0.5]), array([0.4, 0.5]))
     """
@@ -144,3 +152,95 @@ def whole_moments(counts: np.ndarray) -> dict[str, Moments]:
         "OM": (wrong > 0).astype(float), "empty": (size == 0).astype(float),
     }  # fmt: skip
     return {name: Moments.of(values, weights) for name, values in rows.items()}
+
+
+@dataclass(eq=False)
+class LabelState(State):
+    """Criteria over the rows of each observed label."""
+
+    alpha: Any
+    confidence: float
+    criteria: tuple[str, ...] = ("OF", "OE")
+    moments: dict[tuple[str, int], Moments] = field(default_factory=dict)
+    names: list[Any] | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Labels and p-values."""
+        return frozenset({"codes", "p_values", "sample_weight"})
+
+    def absorb(self, block: Rows) -> None:
+        """Add the rows of every label."""
+        p, codes = block["p_values"], block["codes"]
+        rows = criterion_rows(p, codes, sets_at(p, self.alpha))
+        for k in np.unique(codes).tolist():
+            own = codes == k
+            weights = None if block.weights is None else block.weights[own]
+            for name in self.criteria:
+                part = Moments.of(np.asarray(rows[name])[own], weights)
+                self.moments[name, k] = self.moments.get((name, k), Moments()).merge(part)
+        if self.names is None:
+            self.names = list(range(p.shape[1])) if block.classes is None else list(block.classes)
+
+    def merge(self, other: Self) -> Self:
+        """Pool the moments."""
+        for key, theirs in other.moments.items():
+            self.moments[key] = self.moments.get(key, Moments()).merge(theirs)
+        self.names = other.names if self.names is None else self.names
+        return self
+
+    def finish(self) -> Result:
+        """The table by criterion and label."""
+        labels = sorted({k for _, k in self.moments})
+        ordered = {(name, k): self.moments[name, k] for name in self.criteria for k in labels}
+        return by_label_from_moments(
+            ordered, names=self.names or [], alpha=self.alpha, confidence=self.confidence
+        )
+
+
+@dataclass(eq=False)
+class DifferenceState(State):
+    """Two predictors on the same rows: moments of the differences, and rows where only one is 1."""
+
+    alpha: Any
+    confidence: float
+    moments: dict[str, Moments] = field(default_factory=dict)
+    # Rows where the first, or the second, is larger, repeated by weights; None when these are not whole.
+    discordant: dict[str, np.ndarray] | None = field(default_factory=dict)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Labels and both tables of p-values."""
+        return frozenset({"codes", "p_values", "other_p_values", "sample_weight"})
+
+    def absorb(self, block: Rows) -> None:
+        """Add the differences of the block."""
+        p, codes = block["p_values"], block["codes"]
+        other = np.asarray(check_p_values(block["other_p_values"], name="other_p_values"))
+        first = criterion_rows(p, codes, sets_at(p, self.alpha))
+        second = criterion_rows(other, codes, sets_at(other, self.alpha))
+        counts = np.ones(block.n, dtype=np.int64) if block.weights is None else repetitions(block.weights)
+        for name, a in first.items():
+            gap = np.asarray(a) - np.asarray(second[name])
+            own = Moments.of(gap, block.weights)
+            self.moments[name] = self.moments.get(name, Moments()).merge(own)
+            if name in SHARES and counts is not None and self.discordant is not None:
+                pair = np.array([counts[gap > 0].sum(), counts[gap < 0].sum()])
+                self.discordant[name] = self.discordant.get(name, np.zeros(2, dtype=np.int64)) + pair
+        self.discordant = None if counts is None else self.discordant
+
+    def merge(self, other: Self) -> Self:
+        """Pool the differences."""
+        for name, theirs in other.moments.items():
+            self.moments[name] = self.moments.get(name, Moments()).merge(theirs)
+        if self.discordant is None or other.discordant is None:
+            self.discordant = None
+        else:
+            for name, pair in other.discordant.items():
+                self.discordant[name] = self.discordant.get(name, np.zeros(2, dtype=np.int64)) + pair
+        return self
+
+    def finish(self) -> Result:
+        """The table of differences."""
+        pairs = {name: (int(a), int(b)) for name, (a, b) in (self.discordant or {}).items()}
+        return difference_from_moments(self.moments, pairs, alpha=self.alpha, confidence=self.confidence)

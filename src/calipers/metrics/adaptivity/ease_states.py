@@ -15,10 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.difficulty import uniform_mass_limits
-from calipers.engines.block import Block
-from calipers.engines.coded import Coded
-from calipers.engines.counts import CountState, distinct_rows
-from calipers.engines.state import Result, State
+from calipers.inference.state import Result, State
+from calipers.inputs.categorical import Categorical
+from calipers.inputs.rows import Rows
+from calipers.metrics.entry import MetricEntry
+from calipers.metrics.states.counts import CountState, distinct_rows
 
 _N_BUCKETS = 1 << 16
 # An edge bucket with at most this mass is narrow enough to keep the values inside it.
@@ -58,7 +59,7 @@ class EaseRangeState(State):
         """Ease and weights."""
         return frozenset({self.ease, "sample_weight"})
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Widen the range."""
         ease = block[self.ease]
         self.low, self.high = min(self.low, float(ease.min())), max(self.high, float(ease.max()))
@@ -103,7 +104,7 @@ class EaseBucketState(State):
         """Whether the buckets cut the whole range."""
         return self.intervals == [(self.origin.low, self.origin.high, 0.0)]
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Count the rows of each interval."""
         ease, weights = block[self.origin.ease], block.weights
         if self.is_first and weights is None and (compiled := block.kernels) is not None:
@@ -166,7 +167,7 @@ class EaseCountState(CountState):
         self.middles = below + (above - below) / 2
         self.table = _gap_of_buckets(origin.low, origin.high, lows, highs)
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Count distinct rows of the block with its shortened ease."""
         ease, compiled = block[self.origin.ease], block.kernels
         columns = [
@@ -175,7 +176,7 @@ class EaseCountState(CountState):
         ]
         self.add(*distinct_rows(columns, block.weights, block.kernels))
 
-    def _shorten(self, ease: np.ndarray, compiled: Any) -> Coded:
+    def _shorten(self, ease: np.ndarray, compiled: Any) -> Categorical:
         """Codes of gaps, and of the distinct values inside edge buckets."""
         low, high = self.origin.low, self.origin.high
         if compiled is None:
@@ -192,7 +193,7 @@ class EaseCountState(CountState):
         gap[unsure[~kept]] = at[~kept]
         values, inverse = np.unique(near[kept], return_inverse=True)
         gap[unsure[kept]] = len(self.middles) + inverse.reshape(-1)
-        return Coded(np.concatenate([self.middles, values]), gap)
+        return Categorical(np.concatenate([self.middles, values]), gap)
 
 
 def _gap_of_buckets(low: float, high: float, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
@@ -266,3 +267,8 @@ def _bucket_at(cumulative: np.ndarray, position: float) -> int:
     """Bucket of the row at a 1-based position in sorted mass."""
     b = int(np.searchsorted(cumulative, position, side="left")) - 1
     return min(max(b, 0), len(cumulative) - 2)
+
+
+def by_ease(entry: MetricEntry, options: dict[str, Any]) -> State:
+    """The first pass of a metric over bins of equal mass along the ease."""
+    return EaseRangeState(entry.function, entry.inputs, options)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from calipers.inputs.predictions import ROW_SUM_TOLERANCE
-
 # Rows of a run from which the kernels are worth loading.
 MANY_ROWS = 20_000_000
 
@@ -20,12 +18,12 @@ MANY_ROWS = 20_000_000
 def kernels() -> Any:
     """The compiled kernels, or None where numba is missing or unfit: numpy does the same work, slower."""
     try:
-        from calipers.engines import compiled
+        from calipers.arrays import compiled_kernels
     except ImportError:  # not installed, or of another age than numpy
         return None
     except RuntimeError:  # no folder to keep what was compiled: every process would compile it anew
         return None
-    return compiled
+    return compiled_kernels
 
 
 def columns_of(matrix: np.ndarray) -> np.ndarray:
@@ -38,11 +36,11 @@ def are_in_unit(table: Any, compiled: Any) -> bool:
     return _is_fit(table, compiled) and bool(compiled.lies_in_unit(columns_of(table)))
 
 
-def are_probabilities(table: Any, compiled: Any) -> bool:
-    """Whether compiled kernels find rows that `check_probabilities` takes; False means: look closer."""
+def are_probabilities(table: Any, compiled: Any, tolerance: float) -> bool:
+    """Whether compiled kernels find rows that sum to 1 within the tolerance; False means: look closer."""
     if not _is_fit(table, compiled) or table.shape[1] < 2:
         return False
-    unfit, off, smallest, largest = compiled.look_over(columns_of(table), ROW_SUM_TOLERANCE)
+    unfit, off, smallest, largest = compiled.look_over(columns_of(table), tolerance)
     slack = 4 * float(np.finfo(table.dtype).eps)
     return bool(unfit == 0 and smallest >= 0 and (off <= slack or largest <= 1 + slack))
 

@@ -1,6 +1,6 @@
 """Kernels for runs over many rows: one pass over a block where numpy takes ten, compiled by numba.
 
-They are imported through `calipers.engines.fusing` only, for large runs on machines that have numba. Each
+They are imported through `calipers.arrays.compiled` only, for large runs on machines that have numba. Each
 has a twin in numpy, which is what runs everywhere else and what they are tested against: counts bit for
 bit, sums to rounding. Tables come as their columns, (K, n), each column in one piece.
 """

@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.engines.block import Block
-from calipers.engines.coded import Coded
-from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
+from calipers.inference.state import Result, State
+from calipers.inputs.categorical import Categorical
+from calipers.inputs.rows import Rows
 
 # Beyond this many distinct rows the columns are not discrete and the table is no summary.
 MAX_DISTINCT = 2_000_000
@@ -46,11 +46,11 @@ class CountState(State):
         """Its columns."""
         return frozenset(self.columns) | {"sample_weight"}
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Count the distinct rows of the block."""
         self.add(*block.once(("distinct", *self.columns), lambda: self.distinct(block)))
 
-    def distinct(self, block: Block) -> tuple[list[tuple[Any, ...]], list[float]]:
+    def distinct(self, block: Rows) -> tuple[list[tuple[Any, ...]], list[float]]:
         """The distinct rows of the block and how often each occurs."""
         return distinct_rows([block.coded(name) for name in self.columns], block.weights, block.kernels)
 
@@ -79,11 +79,11 @@ class CountState(State):
 
 
 def distinct_rows(
-    columns: Sequence[np.ndarray | Coded], weights: np.ndarray | None, compiled: Any = None
+    columns: Sequence[np.ndarray | Categorical], weights: np.ndarray | None, compiled: Any = None
 ) -> tuple[list[tuple[Any, ...]], list[float]]:
     """Distinct combinations and their (weighted) counts, by one count over combined codes."""
     column = columns[0]
-    if len(columns) == 1 and weights is None and not isinstance(column, Coded) and column.dtype == bool:
+    if len(columns) == 1 and weights is None and not isinstance(column, Categorical) and column.dtype == bool:
         hits = int(np.count_nonzero(column))
         both = ((False, column.size - hits), (True, hits))
         return [(value,) for value, n in both if n], [float(n) for _, n in both if n]
@@ -116,9 +116,9 @@ def _count_cells(
     return found, counts[found]
 
 
-def _factorize(column: np.ndarray | Coded) -> tuple[np.ndarray, np.ndarray]:
+def _factorize(column: np.ndarray | Categorical) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values and the index of each row's value; small integers and booleans need no sort."""
-    if isinstance(column, Coded):
+    if isinstance(column, Categorical):
         return column.labels, column.codes
     if column.dtype.kind == "b":
         return np.array([False, True]), column.view(np.uint8)

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.arrays import is_frame
-from calipers.engines.block import Block
-from calipers.engines.sampling import joined
-from calipers.engines.state import Result, State
 from calipers.exceptions import InputError
+from calipers.inference.state import Result, State
 from calipers.inputs import Features, check_features
+from calipers.inputs.rows import Rows
+from calipers.metrics.states.sampling import joined
 
 MAX_ROWS = 5_000_000
 
@@ -43,7 +43,7 @@ class GatherState(State):
         """Its columns."""
         return frozenset(self.columns) | {"sample_weight"}
 
-    def absorb(self, block: Block) -> None:
+    def absorb(self, block: Rows) -> None:
         """Keep the block's columns."""
         part: dict[str, Any] = {name: _kept(block, name) for name in self.columns}
         self.classes = block.classes if self.classes is None else self.classes
@@ -81,7 +81,7 @@ class GatherState(State):
         return self.function(*(ordered[name] for name in self.columns), **self.options, **given)
 
 
-def _kept(block: Block, name: str) -> Any:
+def _kept(block: Rows, name: str) -> Any:
     """The column as it was given: the metric checks it itself; a copy, so that no piece is kept alive."""
     value = block.given.get(name)
     if value is None:

@@ -1,0 +1,231 @@
+"""Rows: lengths, weights, groups, finite numbers."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
+from calipers.exceptions import InputError, InputTypeError
+
+
+def check_same_length(**arrays: Array | None) -> int:
+    """The common number of rows, at least one; None is passed over.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_same_length
+    >>> check_same_length(y_true=[1, 2, 3], covered=[1, 0])
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: y_true and covered must have the same length, got y_true: 3, covered: 2.
+    """
+    lengths = {name: _length(a) for name, a in arrays.items() if a is not None}
+    if len(set(lengths.values())) > 1:
+        names = " and ".join([", ".join(list(lengths)[:-1]), list(lengths)[-1]])
+        found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        raise InputError(f"{names} must have the same length, got {found}.")
+    n = next(iter(lengths.values()))
+    if n == 0:
+        raise InputError(f"{next(iter(lengths))} must have at least one row, got none.")
+    return n
+
+
+def _length(array: Any) -> int:
+    shape = getattr(array, "shape", None)
+    return int(shape[0]) if shape is not None else len(array)
+
+
+def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
+    """A one-dimensional array of real numbers in a floating dtype, without NaN (or infinities).
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_vector
+    >>> check_vector([1, 2], name="size")
+    array([1., 2.])
+    """
+    array = as_array(values, name=name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one dimension, got shape {tuple(array.shape)}.")
+    return require_finite(numeric(array, name), name=name, infinite=not finite)
+
+
+def numeric(array: Array, name: str) -> Array:
+    """The array in a floating dtype; text, dates and complex numbers are refused by name."""
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+        try:
+            return _objects_to_float(array)
+        except (TypeError, ValueError):
+            raise InputTypeError(
+                f"{name} must hold numbers, got {array.dtype} (first value {array.flat[:1].tolist()[0]!r})."
+                if array.size
+                else f"{name} must hold numbers, got {array.dtype}."
+            ) from None
+    xp = namespace(array)
+    if not xp.isdtype(array.dtype, ("bool", "integral", "real floating")):
+        raise InputTypeError(f"{name} must hold real numbers, got {array.dtype}.")
+    return floating(array)
+
+
+def _objects_to_float(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind != "O":
+        raise TypeError
+    return np.array([np.nan if v is None else float(v) for v in array.ravel()]).reshape(array.shape)
+
+
+def require_finite(array: Array, *, name: str, infinite: bool = False) -> Array:
+    """The array itself, or an error with the count and the first place of NaN (or infinite) values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import require_finite
+    >>> require_finite(np.array([[0.1, np.nan]]), name="probabilities")
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: probabilities has 1 NaN of 2 values (first at row 0, column 1).
+    """
+    if _is_finite(array, infinite):
+        return array
+    xp = namespace(array)
+    nan = xp.isnan(array)
+    kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", ~xp.isfinite(array))
+    raise InputError(
+        f"{name} has {count_true(mask)} {kind} of {array_size(array)} values (first at {place(mask)})."
+    )
+
+
+def _is_finite(array: Array, infinite: bool) -> bool:
+    """Whether no value is NaN (or infinite): the smallest and largest say so, and nothing is stored."""
+    if not array_size(array):
+        return True
+    xp = namespace(array)
+    low = xp.min(array)  # a NaN anywhere makes it NaN
+    return bool(low == low) if infinite else bool(xp.isfinite(low) & xp.isfinite(xp.max(array)))
+
+
+def array_size(array: Array) -> int:
+    """Number of entries, for any array library."""
+    size = 1
+    for length in array.shape:
+        size *= int(length)
+    return size
+
+
+def count_true(mask: Array) -> int:
+    """How many entries hold."""
+    return int(count_along(mask, axis=None))
+
+
+def first_true(mask: Array) -> tuple[int, ...]:
+    """Index of the first entry that holds."""
+    xp = namespace(mask)
+    flat = int(xp.argmax(xp.astype(xp.reshape(mask, (-1,)), xp.int8)))
+    return tuple(int(i) for i in np.unravel_index(flat, tuple(int(s) for s in mask.shape)))
+
+
+def place(mask: Array) -> str:
+    """Where the first entry that holds lies, in words."""
+    index = first_true(mask)
+    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "level"), index, strict=False))
+
+
+def check_weights(
+    weights: Any, n: int, *, name: str = "sample_weight", part: bool = False
+) -> np.ndarray | None:
+    """Weights as float64, non-negative, finite, not all zero; None stays None (every row once).
+
+    A weight means repetition: a row of weight 2 counts as two equal rows. The weights of a ``part`` of the
+    rows may all be zero.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_weights
+    >>> check_weights([1, 2], 2)
+    array([1., 2.])
+    """
+    if weights is None:
+        return None
+    array = np.asarray(as_numpy(check_vector(weights, name=name)), dtype=np.float64)
+    if array.shape[0] != n:
+        raise InputError(f"{name} must have one entry per row ({n}), got {array.shape[0]}.")
+    if (array < 0).any():
+        row = int(np.argmax(array < 0))
+        raise InputError(f"{name} must not be negative, got {array[row]} at row {row}.")
+    if not part and not array.any():
+        raise InputError(f"{name} must not be zero everywhere.")
+    return array
+
+
+def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
+    """A whole number of at least ``minimum``.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_count
+    >>> check_count(0, name="n_bins")
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: n_bins must be a whole number of at least 1, got 0.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarray, np.ndarray]:
+    """Distinct group labels in sorted order and, per row, the index of its label.
+
+    Labels may be integers, strings, booleans or any mixture that has an order by type and text;
+    missing labels are refused, because they would form a group nobody named.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_groups
+    >>> check_groups(["b", "a", "b"], 3)
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    array = as_numpy(groups, name=name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
+    missing = missing_mask(array)
+    if missing.any():
+        raise InputError(
+            f"{name} has {int(missing.sum())} missing of {n} values "
+            f"(first at row {int(np.argmax(missing))}). "
+            "Give missing labels a name of their own, or drop the rows."
+        )
+    if array.dtype.kind == "O":
+        return _object_groups(array)
+    labels, codes = np.unique(array, return_inverse=True)
+    return labels, codes.reshape(-1)
+
+
+def _object_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    distinct = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+    position = {label: i for i, label in enumerate(distinct)}
+    labels = np.empty(len(distinct), dtype=object)
+    labels[:] = distinct
+    if len({type(v) for v in distinct}) == 1:
+        labels = np.asarray(distinct)
+    return labels, np.array([position[v] for v in array.tolist()], dtype=np.int64)
+
+
+def missing_mask(array: np.ndarray) -> np.ndarray:
+    """True where a value is missing: NaN, NaT, None or a library's own null."""
+    if array.dtype.kind == "f":
+        return np.asarray(np.isnan(array))
+    if array.dtype.kind in "mM":
+        return np.asarray(np.isnat(array))
+    if array.dtype.kind != "O":
+        return np.zeros(array.shape, dtype=bool)
+    # pandas' NA is neither equal nor unequal to itself, NaN is unequal: both are "not equal".
+    flags = [v is None or type(v).__name__ in {"NAType", "NaTType"} or v != v for v in array.ravel()]
+    return np.array(flags, dtype=bool).reshape(array.shape)
