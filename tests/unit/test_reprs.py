@@ -84,6 +84,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "engines.FileSource": lambda: engines.FileSource("rows.parquet"),
     "engines.RunPlan": lambda: engines.plan_run(1e9, row_bytes=40.0, state_bytes=2000.0, passes=3),
     "engines.State": lambda: engines.state_of("coverage"),
+    "inference.State": lambda: engines.state_of("coverage"),
     "inference.BootstrapResult": lambda: inference.BootstrapResult(0.5, 0.1, 0.3, 0.7, 0.95, 2000),
     "inference.CalibrationLaw": lambda: inference.CalibrationLaw(99, 90),
     "inference.CoverageLaw": lambda: inference.CoverageLaw(400, 0.1, 99, 90),

@@ -18,7 +18,7 @@ from calipers.conformal.stored_scores import ConformalScores
 from calipers.engines.agreement import FirstFile
 from calipers.engines.places import Reader, distinct, expand, open_file
 from calipers.exceptions import InputError
-from calipers.inputs import require_column_order
+from calipers.inputs import Features, require_column_order
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.files import ColumnChoice, extract_predictions
 from calipers.inputs.files.predictions import levels_of
@@ -156,7 +156,7 @@ class ArraySource:
         """Ranges of rows."""
         given = {name: value for name, value in self.given.items() if value is not None}
         self._refuse_other_order(given)
-        arrays = {n: v if n == "X" and is_frame(v) else as_numpy(v, name=n) for n, v in given.items()}
+        arrays = {name: _sliceable(name, value) for name, value in given.items()}
         n = len(next(iter(arrays.values())))
         classes = self.classes if self.classes is not None else _common_classes(arrays)
         return [
@@ -180,6 +180,13 @@ class ArraySource:
             if self.classes is None and is_frame(table) and "y_true" in given:
                 labels = as_numpy(given["y_true"], name="y_true").reshape(-1)
                 require_column_order(table, labels, as_numpy(table, name=role).shape[1])
+
+
+def _sliceable(name: str, value: Any) -> Any:
+    """Columns whose rows can be taken by a slice; features keep their names and categories."""
+    if isinstance(value, (Categorical, Features)) or (name == "X" and is_frame(value)):
+        return value
+    return as_numpy(value, name=name)
 
 
 def _common_classes(arrays: Mapping[str, np.ndarray]) -> Any:

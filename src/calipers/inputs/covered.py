@@ -47,14 +47,30 @@ def is_covered(y_true: Any, prediction: Any, *, classes: Any = None) -> Array:
 
 
 def covered_by_sets(codes: Array, sets: Array) -> Array:
-    """Kernel: the entry of each row at its label's column."""
+    """Kernel: the entry of each row at its label's column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import covered_by_sets
+    >>> covered_by_sets(np.array([1, 0]), np.array([[True, False], [True, True]]))
+    array([False,  True])
+    """
     xp = namespace(sets)
     codes = xp.asarray(codes, device=sets.device) if isinstance(codes, np.ndarray) else codes
     return pick_columns(sets, codes)
 
 
 def covered_by_intervals(y: Array, intervals: Array) -> Array:
-    """Kernel: lower <= y <= upper."""
+    """Kernel: lower <= y <= upper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import covered_by_intervals
+    >>> covered_by_intervals(np.array([1.0, 3.0]), np.array([[0.0, 1.0], [0.0, 1.0]]))
+    array([ True, False])
+    """
     xp = namespace(intervals)
     y = xp.asarray(y, device=intervals.device) if isinstance(y, np.ndarray) else y
     return (intervals[:, 0] <= y) & (y <= intervals[:, 1])

@@ -52,6 +52,9 @@ class Features:
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
+    def __getitem__(self, rows: slice) -> Features:
+        return Features(self.values[rows], self.names, self.categories)
+
     def take(self, rows: np.ndarray) -> Features:
         """The same columns for some rows."""
         return Features(self.values[rows], self.names, self.categories)

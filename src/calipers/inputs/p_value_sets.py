@@ -15,7 +15,15 @@ _P_VALUE_NOISE = 1e-12
 
 
 def sets_at(p: Array, alpha: Any) -> Array:
-    """``p > alpha`` for one level, or one per label; alpha in the precision of p, above its noise."""
+    """``p > alpha`` for one level, or one per label; alpha in the precision of p, above its noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import sets_at
+    >>> sets_at(np.array([[0.1, 0.3]]), 0.1)
+    array([[False,  True]])
+    """
     return p > level_floors(p, alpha)[None, :]
 
 

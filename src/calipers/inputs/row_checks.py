@@ -229,3 +229,30 @@ def missing_mask(array: np.ndarray) -> np.ndarray:
     # pandas' NA is neither equal nor unequal to itself, NaN is unequal: both are "not equal".
     flags = [v is None or type(v).__name__ in {"NAType", "NaTType"} or v != v for v in array.ravel()]
     return np.array(flags, dtype=bool).reshape(array.shape)
+
+
+def check_time(time: Any, *, name: str = "time") -> np.ndarray:
+    """When each row happened, as numbers in the same order: numbers as they are, dates as microseconds.
+
+    Examples
+    --------
+    >>> from calipers.inputs.row_checks import check_time
+    >>> check_time(["1970-01-01", "1970-01-01T00:00:01"]).tolist()
+    [0.0, 1000000.0]
+    """
+    values = as_numpy(time, name=name).reshape(-1)
+    if values.dtype.kind in "OUS":
+        try:
+            values = values.astype(str).astype("datetime64[us]")
+        except ValueError:
+            raise InputError(
+                f"{name} must hold numbers, dates or text like 2024-05-31T12:00, got {str(values[0])!r}."
+            ) from None
+    if values.dtype.kind == "M":
+        lost = np.isnat(values)
+        values = values.astype("datetime64[us]").astype(np.int64)
+        if lost.any():
+            raise InputError(
+                f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())})."
+            )
+    return np.ascontiguousarray(as_numpy(check_vector(values, name=name)), dtype=np.float64)

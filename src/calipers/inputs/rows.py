@@ -23,10 +23,11 @@ from calipers.inputs import (
 )
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.covered import covered_by_intervals, is_covered
+from calipers.inputs.features import Features
 from calipers.inputs.files.beside import SideBySide
 from calipers.inputs.p_value_sets import sets_at
 from calipers.inputs.predictions import ROW_SUM_TOLERANCE
-from calipers.inputs.row_checks import missing_mask
+from calipers.inputs.row_checks import check_time, missing_mask
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
 
 _GATHER = 1 << 14
@@ -165,6 +166,11 @@ class Rows:
 
     def keys(self) -> np.ndarray:
         """A number per row that names it: from its id, or from its file and position."""
+        if "keys" not in self._cache:
+            self._cache["keys"] = self._make_keys()
+        return np.asarray(self._cache["keys"])
+
+    def _make_keys(self) -> np.ndarray:
         if (ids := self.get("row_id")) is not None:
             return keys_of_ids(ids)
         if self.place is None:
@@ -179,6 +185,51 @@ class Rows:
         """What was given, for some rows."""
         return {name: take(value, which) for name, value in self.given.items()}
 
+    def take(self, which: np.ndarray) -> Rows:
+        """Some of the rows, with the keys they have here."""
+        which = np.flatnonzero(which) if which.dtype == bool else which
+        other = Rows(self.rows(which), classes=self.classes, alpha=self.alphas, conformal=self.conformal)
+        if self.place is not None or "row_id" in self.given or "keys" in self._cache:
+            other.remember("keys", self.keys()[which])
+        return other.at(self.level)
+
+    def replace(self, **columns: Any) -> Rows:
+        """The same rows with some columns given anew; None takes a column away."""
+        other = Rows(self.given | columns, classes=self.classes, alpha=self.alphas, place=self.place)
+        if "keys" in self._cache:
+            other.remember("keys", self._cache["keys"])
+        return other.at(self.level)
+
+    @property
+    def task(self) -> str:
+        """What was predicted: intervals are "regression", everything else "classification"."""
+        return "regression" if "intervals" in self.given else "classification"
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weights is not None
+
+    def repetitions(self) -> np.ndarray | None:
+        """Whole-number weights as counts of equal rows; None when some weight is not whole."""
+        if self.weights is None:
+            return np.ones(self.n, dtype=np.int64)
+        whole = np.rint(self.weights)
+        return whole.astype(np.int64) if np.array_equal(whole, self.weights) else None
+
+    def written_out(self, most: int) -> Rows:
+        """Whole-number weights as so many equal rows, evenly thinned to at most ``most`` of them."""
+        counts = self.repetitions()
+        if counts is None:
+            raise InputError("only whole-number weights can be written out as repeated rows.")
+        if not self.is_weighted:
+            return self
+        ends = np.cumsum(counts)
+        total = int(ends[-1])
+        wanted = np.arange(total) if total <= most else (np.arange(most) + 0.5) * (total / most)
+        copies = self.take(np.searchsorted(ends, wanted, side="right"))
+        return copies.replace(sample_weight=None)
+
 
 def _is_sequence(alpha: Any) -> bool:
     return isinstance(alpha, (Sequence, np.ndarray)) and not isinstance(alpha, str)
@@ -188,6 +239,8 @@ def take(value: Any, rows: np.ndarray) -> Any:
     """Some rows of an array, a dataframe or a list."""
     if isinstance(value, Categorical):
         return value[rows]
+    if isinstance(value, Features):
+        return value.take(rows)
     if is_frame(value):
         return value[rows] if type(value).__module__.startswith("polars") else value.iloc[rows]
     return np.asarray(value)[rows]
@@ -224,7 +277,7 @@ def _given(block: Rows, name: str) -> Any:
         return value
     if isinstance(value, SideBySide):
         value = np.asarray(value)
-    if name == "X" and is_frame(value):
+    if name == "X" and (is_frame(value) or isinstance(value, Features)):
         return value
     check = _CHECKS.get(name)
     if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
@@ -240,6 +293,7 @@ _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
     "groups": lambda v, _: _known_groups(v),
+    "time": lambda v, _: check_time(v),
     "sample_weight": lambda v, block: check_weights(v, block.n, part=True),
 }
 
@@ -293,6 +347,11 @@ def _outcomes(block: Rows) -> np.ndarray | None:
     if "y_true" not in block.given or block.get("intervals") is None:
         return None
     return np.asarray(check_vector(block.given["y_true"], name="y_true"))
+
+
+def _y(block: Rows) -> np.ndarray | None:
+    """Column number of each label, or the outcome itself where intervals were predicted."""
+    return block.get("outcomes") if block.task == "regression" else block.get("codes")
 
 
 def _sets_at_level(block: Rows) -> np.ndarray | None:
@@ -413,6 +472,7 @@ _LEVELLED = frozenset(
 _DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
     "codes": _codes,
     "outcomes": _outcomes,
+    "y": _y,
     "p_values": _p_values,
     "sets_at_level": _sets_at_level,
     "interval_at_level": _interval_at_level,

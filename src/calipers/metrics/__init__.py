@@ -37,7 +37,7 @@ from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage
 from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
-from calipers.metrics.proper_scores import proper_scores
+from calipers.metrics.probability_scores import proper_scores
 from calipers.metrics.registry import metric_entries, metric_entry
 from calipers.metrics.reliability import (
     brier_decomposition,

@@ -16,7 +16,7 @@ from calipers.metrics.entry import MetricEntry
 
 _MODULES = (
     "marginal",
-    "proper_scores",
+    "probability_scores",
     "adaptivity.violation",
     "adaptivity.size",
     "adaptivity.concordance",

@@ -189,7 +189,7 @@ def test_the_integrated_p_value_of_absolute_residuals_is_twice_their_sum():
 def test_infinite_intervals_give_an_infinite_size():
     table = regression_efficiency([[-np.inf, np.inf], [0.0, 1.0]], alpha=0.1)
     assert float(table["size at 0.1"]) == np.inf
-    with pytest.raises(InputError, match=r"alphas must name the 1 level\(s\)"):
+    with pytest.raises(InputError, match=r"alpha must name the 1 level\(s\)"):
         regression_efficiency([[0.0, 1.0]], alpha=[0.1, 0.2])
 
 

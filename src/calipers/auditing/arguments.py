@@ -1,0 +1,186 @@
+"""From the arguments of an audit to rows in canonical form: every array checked once, classes known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import as_numpy
+from calipers.exceptions import InputError
+from calipers.inputs import (
+    check_alphas,
+    check_classes,
+    check_features,
+    check_groups,
+    check_intervals,
+    check_p_values,
+    check_positive_probabilities,
+    check_probabilities,
+    check_same_length,
+    check_sets,
+    check_vector,
+    check_weights,
+    encode_labels,
+    unpack_intervals,
+    unpack_sets,
+)
+from calipers.inputs.categorical import Categorical
+from calipers.inputs.row_checks import check_time
+from calipers.inputs.row_keys import Place
+from calipers.inputs.rows import Rows
+
+# Rows in memory have positions in one array; draws that belong to rows follow from them.
+IN_MEMORY = Place("array", 0)
+
+
+def rows_of_arguments(
+    y_true: Any,
+    *,
+    probabilities: Any = None,
+    p_values: Any = None,
+    sets: Any = None,
+    intervals: Any = None,
+    X: Any = None,
+    groups: Any = None,
+    ease: Any = None,
+    time: Any = None,
+    row_id: Any = None,
+    alpha: Any = 0.1,
+    classes: Any = None,
+    sample_weight: Any = None,
+    seed: int = 0,
+) -> Rows:
+    """Check every argument about the rows of an audit and bring it into canonical form."""
+    stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
+    _refuse_nothing_or_both(stated)
+    stated, classes = _unpacked(stated, y_true, classes)
+    matrices = _check_matrices(stated)
+    levels, _ = check_alphas(alpha)
+    alphas = tuple(float(a) for a in levels)
+    _check_levels(matrices, alphas)
+    y, labels = _outcome(y_true, matrices, classes, stated)
+    n = check_same_length(y_true=y, **{k: v for k, v in matrices.items() if v is not None})
+    given = matrices | {
+        "y_true": y,
+        "X": _rows_of(None if X is None else check_features(X), n, "X"),
+        "groups": None if groups is None else _group_labels(groups, n),
+        "ease": _rows_of(_check_ease(ease, X, seed), n, "ease"),
+        "time": _rows_of(None if time is None else check_time(time), n, "time"),
+        "row_id": _rows_of(None if row_id is None else as_numpy(row_id, name="row_id"), n, "row_id"),
+        "sample_weight": check_weights(sample_weight, n),
+    }
+    return Rows(given, classes=labels, alpha=alphas, place=IN_MEMORY)
+
+
+def _refuse_nothing_or_both(stated: dict[str, Any]) -> None:
+    given = [name for name, value in stated.items() if value is not None]
+    if not given:
+        raise InputError(
+            "an audit needs what was predicted: "
+            "give probabilities, p_values, sets or intervals beside y_true."
+        )
+    if "intervals" in given and len(given) > 1:
+        raise InputError(
+            f"intervals belong to regression and {given[0]} to classification; audit them separately."
+        )
+
+
+def _unpacked(stated: dict[str, Any], y_true: Any, classes: Any) -> tuple[dict[str, Any], Any]:
+    """The same in our own layout, whatever library returned it; lists of labels also name the classes."""
+    if stated["intervals"] is not None:
+        n = len(as_numpy(y_true, name="y_true"))
+        return stated | {"intervals": unpack_intervals(stated["intervals"], n)}, classes
+    if stated["sets"] is None:
+        return stated, classes
+    beside = [table for name in ("probabilities", "p_values") if (table := stated[name]) is not None]
+    widths = [np.shape(as_numpy(table))[1] for table in beside if np.ndim(as_numpy(table)) == 2]
+    sets, classes = unpack_sets(
+        stated["sets"], y_true, classes=classes, n_classes=widths[0] if widths else None
+    )
+    return stated | {"sets": sets}, classes
+
+
+def _check_matrices(stated: dict[str, Any]) -> dict[str, Any]:
+    checks: dict[str, Callable[[Any], np.ndarray]] = {
+        "probabilities": _two_columns,
+        # Kept in their own precision: 0.1 in float32 is 0.1, not a little more.
+        "p_values": lambda value: np.ascontiguousarray(as_numpy(check_p_values(value))),
+        "sets": lambda value: np.ascontiguousarray(as_numpy(check_sets(value))),
+        "intervals": lambda value: _floats(check_intervals(value)),
+    }
+    matrices = {k: None if value is None else checks[k](value) for k, value in stated.items()}
+    widths = {k: v.shape[1] for k, v in matrices.items() if v is not None and k != "intervals"}
+    if len(set(widths.values())) > 1:
+        found = ", ".join(f"{name}: {width}" for name, width in widths.items())
+        raise InputError(f"{' and '.join(widths)} must have one column per class, got {found}.")
+    return matrices
+
+
+def _two_columns(probabilities: Any) -> np.ndarray:
+    """Probabilities (n, K); a vector is the positive class of two."""
+    array = as_numpy(probabilities, name="probabilities")
+    if array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1):
+        positive = _floats(check_positive_probabilities(array))
+        return np.column_stack([1.0 - positive, positive])
+    return _floats(check_probabilities(array))
+
+
+def _floats(array: Any) -> np.ndarray:
+    # Rows side by side, whatever the file's own layout: most of the work here is by row.
+    return np.ascontiguousarray(as_numpy(array), dtype=np.float64)
+
+
+def _check_levels(matrices: dict[str, Any], alphas: tuple[float, ...]) -> None:
+    for name in ("sets", "intervals"):
+        array = matrices[name]
+        if array is None:
+            continue
+        found = 1 if array.ndim == 2 else array.shape[2]
+        if found != len(alphas):
+            raise InputError(
+                f"{name} holds {found} level(s) and alpha {len(alphas)}. "
+                f"Give one alpha per level, {name} with a last axis for several."
+            )
+
+
+def _outcome(
+    y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[str, Any]
+) -> tuple[Any, Any]:
+    """What happened, checked, and the label of every column; None for numbers."""
+    if matrices["intervals"] is not None:
+        if classes is not None:
+            raise InputError("classes belong to classification; intervals were given.")
+        return _floats(check_vector(y_true, name="y_true")), None
+    labels = as_numpy(y_true, name="y_true").reshape(-1)
+    n_classes = next(m.shape[1] for m in matrices.values() if m is not None)
+    for table in stated.values():
+        codes = np.asarray(as_numpy(encode_labels(y_true, n_classes, classes=classes, table=table)))
+    known = check_classes(classes, labels, n_classes)
+    names = np.arange(n_classes) if known is None else np.asarray(known)
+    return Categorical(names, codes), tuple(names.tolist())
+
+
+def _group_labels(groups: Any, n: int) -> np.ndarray:
+    labels, codes = check_groups(groups, n)
+    return np.array([str(label) for label in labels])[codes]
+
+
+def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:
+    """The ease given, or measured by changing the features where a model was given in its place."""
+    if not (callable(ease) or hasattr(ease, "predict")):
+        return None if ease is None else _floats(check_vector(ease, name="ease"))
+    if X is None:
+        raise InputError(
+            "ease by a model needs X, the features it predicts from. Add X, or give ease as numbers."
+        )
+    from calipers.difficulty import ease as ease_of_rows
+
+    return ease_of_rows(ease, X, relative=True, unit="spread", random_state=seed)
+
+
+def _rows_of(value: Any, n: int, name: str) -> Any:
+    if value is not None and len(value) != n:
+        raise InputError(f"{name} must have one row per outcome ({n}), got {len(value)}.")
+    return value

@@ -1,0 +1,227 @@
+"""What the checks of an audit read: results of states over all rows, and a sample of the rows themselves.
+
+A check declares the states it needs; they are filled block by block, in memory, out of core or on a cluster,
+and a check cannot tell which. What needs rows side by side (models, rules, pictures) reads the sample, which
+holds all rows where there are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from calipers.exceptions import InputError
+from calipers.inputs import Features, check_features
+from calipers.inputs.row_keys import draws
+from calipers.inputs.rows import Rows
+
+# Rows of the sample; more change little in what is read from it.
+SAMPLE_ROWS = 40_000
+NO_EXACT_TEST = "weights that are not whole numbers count no rows, so there is no exact test"
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One of the levels that an audit asks about.
+
+    Parameters
+    ----------
+    number : int
+        Its place among the levels.
+    alpha : float
+        Allowed miscoverage.
+    tag : str
+        " at alpha=0.05" when there are several levels, else empty.
+    """
+
+    number: int
+    alpha: float
+    tag: str = ""
+
+    @property
+    def promised(self) -> float:
+        """The coverage that was promised."""
+        return 1.0 - self.alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What is known before the rows are read: the settings of the audit and what the rows hold.
+
+    Parameters
+    ----------
+    n : int
+        Rows in all.
+    alphas : tuple of float
+        The levels, in the order given.
+    head : Rows
+        A few rows, to see what there is.
+    n_calibration : int or None
+        Rows the predictor was conformalised on.
+    confidence : float
+        Level of the intervals around estimates.
+    seed : int
+        Every random draw of the audit follows from it.
+    sample_rows : int
+        Rows of the sample, at most.
+    """
+
+    n: int
+    alphas: tuple[float, ...]
+    head: Rows
+    n_calibration: int | None = None
+    confidence: float = 0.95
+    seed: int = 0
+    sample_rows: int = SAMPLE_ROWS
+
+    @property
+    def task(self) -> str:
+        """classification or regression."""
+        return self.head.task
+
+    @property
+    def noun(self) -> str:
+        """What was predicted, in one word."""
+        return "intervals" if self.task == "regression" else "sets"
+
+    @cached_property
+    def classes(self) -> tuple[Any, ...]:
+        """Label of every column; empty for regression."""
+        if self.task == "regression":
+            return ()
+        if self.head.classes is not None:
+            return tuple(np.asarray(self.head.classes).tolist())
+        wide = next(w for r in ("probabilities", "p_values", "sets") if (w := self.head.get(r)) is not None)
+        return tuple(range(wide.shape[1]))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Every level; empty when neither sets, p-values nor intervals were given."""
+        if self.head.get("covered") is None:
+            return ()
+        several = len(self.alphas) > 1
+        tags = (f" at alpha={alpha:g}" if several else "" for alpha in self.alphas)
+        return tuple(
+            Level(number, alpha, tag) for number, (alpha, tag) in enumerate(zip(self.alphas, tags, strict=True))
+        )
+
+    @cached_property
+    def have(self) -> frozenset[str]:
+        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease".
+
+        "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in.
+        """
+        present = {
+            "prediction": bool(self.levels),
+            "difficulty": self.head.get("difficulty") is not None,
+            "time": self.head.get("time") is not None,
+        }
+        names = ("p_values", "probabilities", "X", "groups", "ease")
+        present |= {name: self.head.get(name) is not None for name in names}
+        return frozenset(word for word, there in present.items() if there)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample holds all rows."""
+        return self.n <= self.sample_rows
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """An independent source of random numbers for one purpose, the same in every run of a seed."""
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurements:
+    """Results over all rows, and the sample.
+
+    Parameters
+    ----------
+    design : Design
+        What the audit was asked for.
+    sample : Rows
+        All rows, or a stratified random sample of them, in the order of files and positions.
+    n : float
+        Rows in all, counted while they were read.
+    results : mapping
+        Finished states by key.
+    """
+
+    design: Design
+    sample: Rows
+    n: int
+    results: Mapping[str, Any]
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> float:
+        """Level of the intervals."""
+        return self.design.confidence
+
+    @property
+    def noun(self) -> str:
+        """What was predicted, in one word."""
+        return self.design.noun
+
+    @property
+    def task(self) -> str:
+        """classification or regression."""
+        return self.design.task
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Label of every column."""
+        return self.design.classes
+
+    def result(self, name: str, level: Level | None = None) -> Any:
+        """What a state found; None when it was not asked."""
+        return self.results.get(state_key(name, level))
+
+    def rows_at(self, level: Level) -> Rows:
+        """The sample at one level."""
+        return self.sample.at(level.number)
+
+    def counted_rows(self, level: Level | None = None) -> Rows | None:
+        """The sample with whole-number weights written out; None with weights of another kind."""
+        if self.sample.repetitions() is None:
+            return None
+        rows = self.kept("counted rows", lambda: self.sample.written_out(self.design.sample_rows))
+        return rows if level is None else rows.at(level.number)
+
+    @cached_property
+    def features(self) -> Features:
+        """The features of the sample."""
+        if self.sample.get("X") is None:
+            raise InputError("X was not given to the audit.")
+        return check_features(self.sample.given["X"])
+
+    def kept(self, key: str, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` gives, made once: several checks may read the same search."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Kept = self._kept[key]
+        return found
+
+    def shuffled(self, purpose: str) -> np.ndarray:
+        """A random order of the sample that belongs to its rows, not to the order they were read in."""
+        return np.argsort(draws(self.sample.keys(), purpose, self.design.seed), kind="stable")
+
+    def half(self, purpose: str) -> np.ndarray:
+        """A random half of the sample, as a mask."""
+        chosen = np.zeros(self.sample.n, dtype=bool)
+        chosen[self.shuffled(purpose)[: self.sample.n // 2]] = True
+        return chosen
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """An independent source of random numbers for one purpose."""
+        return self.design.generator(purpose)
+
+
+def state_key(name: str, level: Level | None = None) -> str:
+    """The key of a state, at a level or of all rows as they are."""
+    return name if level is None else f"{name}@{level.number}"
