@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import calipers
-from calipers.auditing import audit_stream
+from calipers.auditing import audit
 from calipers.engines import FileSource, State, measure
 from calipers.engines.dask_engine import DaskEngine
 from calipers.engines.running import LocalEngine, run_states
@@ -91,8 +91,14 @@ def expected(lake):
 
 
 def audited(source, engine, progress=None):
-    return audit_stream(
-        source, alpha=0.1, random_state=0, engine=engine, sample_rows=500, mute=MUTED, progress=progress
+    return audit(
+        source=source,
+        alpha=0.1,
+        random_state=0,
+        engine=engine,
+        sample_rows=500,
+        mute=MUTED,
+        progress=progress,
     )
 
 

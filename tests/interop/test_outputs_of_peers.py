@@ -101,7 +101,7 @@ def test_scikit_learn_probabilities_and_two_quantile_models():
         classes=names[model.classes_],
         random_state=0,
     )
-    assert found.material.classes == tuple(names.tolist())
+    assert found.design.classes == tuple(names.tolist())
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(200, 2))
     v = Z[:, 0] + rng.normal(size=200)

@@ -145,9 +145,7 @@ def _check_levels(matrices: dict[str, Any], alphas: tuple[float, ...]) -> None:
             )
 
 
-def _outcome(
-    y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[str, Any]
-) -> tuple[Any, Any]:
+def _outcome(y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[str, Any]) -> tuple[Any, Any]:
     """What happened, checked, and the label of every column; None for numbers."""
     if matrices["intervals"] is not None:
         if classes is not None:
@@ -164,7 +162,7 @@ def _outcome(
 
 def _group_labels(groups: Any, n: int) -> np.ndarray:
     labels, codes = check_groups(groups, n)
-    return np.array([str(label) for label in labels])[codes]
+    return np.asarray(np.array([str(label) for label in labels])[codes])
 
 
 def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:
@@ -177,7 +175,7 @@ def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:
         )
     from calipers.difficulty import ease as ease_of_rows
 
-    return ease_of_rows(ease, X, relative=True, unit="spread", random_state=seed)
+    return np.asarray(ease_of_rows(ease, X, relative=True, unit="spread", random_state=seed))
 
 
 def _rows_of(value: Any, n: int, name: str) -> Any:

@@ -187,12 +187,12 @@ def _as_list(found: Any, name: Any) -> list[Audit]:
 def _same_rows(audits: dict[str, Audit]) -> Comparison:
     first_name, first = next(iter(audits.items()))
     for name, audit in audits.items():
-        if audit.material.n != first.material.n or not np.array_equal(audit.material.y, first.material.y):
+        if audit.data.n != first.data.n or not np.array_equal(audit.data["y"], first.data["y"]):
             raise InputError(
                 f"{first_name} and {name} were not audited on the same rows: their outcomes differ. "
                 "For several data sets give a list of audits per method."
             )
-        if audit.material.alphas[0] != first.material.alphas[0]:
+        if audit.design.alphas[0] != first.design.alphas[0]:
             raise InputError(f"{first_name} and {name} must have the same alpha.")
     measured = [
         (measure, rows) for measure in MEASURES if (rows := _contributions(measure, audits)) is not None
@@ -203,12 +203,12 @@ def _same_rows(audits: dict[str, Audit]) -> Comparison:
         lines=lines,
         rankings={},
         trade_off=_trade_off(audits),
-        rows=first.material.n,
+        rows=first.data.n,
     )
 
 
 def _contributions(measure: Measure, audits: Mapping[str, Audit]) -> dict[str, np.ndarray] | None:
-    rows = {name: measure.rows(audit.material) for name, audit in audits.items()}
+    rows = {name: measure.rows(audit.data) for name, audit in audits.items()}
     found = {name: values for name, values in rows.items() if values is not None}
     return found if len(found) == len(rows) else None
 
@@ -216,8 +216,8 @@ def _contributions(measure: Measure, audits: Mapping[str, Audit]) -> dict[str, n
 def _lines(
     measured: list[tuple[Measure, dict[str, np.ndarray]]], audits: Mapping[str, Audit]
 ) -> tuple[Line, ...]:
-    weights = next(iter(audits.values())).material.weights
-    material = next(iter(audits.values())).material
+    first = next(iter(audits.values()))
+    weights, promised = first.data.weights, 1.0 - first.design.alphas[0]
     pairs = list(combinations(audits, 2))
     raw = [
         [paired_difference(rows[a], rows[b], name=measure.name, weights=weights) for a, b in pairs]
@@ -228,7 +228,7 @@ def _lines(
     lines = []
     for (measure, rows), line in zip(measured, raw, strict=True):
         corrected = {pair: _with_p(e, next(adjusted)) for pair, e in zip(pairs, line, strict=True)}
-        target = None if measure.target is None else measure.target(material)
+        target = promised if measure.has_target else None
         values = {name: mean_estimate(v, name=measure.name, weights=weights) for name, v in rows.items()}
         winner = _winner(values, corrected, target)
         lines.append(
@@ -268,9 +268,9 @@ def _differs(difference: Estimate) -> bool:
 def _trade_off(audits: Mapping[str, Audit]) -> dict[str, dict[str, Any]]:
     points = {}
     for name, audit in audits.items():
-        size = MEASURES[1].rows(audit.material)
+        size = MEASURES[1].rows(audit.data)
         points[name] = {
-            "size": None if size is None else float(np.average(size, weights=audit.material.weights)),
+            "size": None if size is None else float(np.average(size, weights=audit.data.weights)),
             "conditional_error": conditional_error(audit),
         }
     for name, point in points.items():
@@ -300,7 +300,7 @@ def _many_sets(audits: dict[str, list[Audit]]) -> Comparison:
     for measure in MEASURES:
         table = _table(measure, audits)
         if table is not None:
-            name = f"distance of {measure.name} from its target" if measure.target else measure.name
+            name = f"distance of {measure.name} from its target" if measure.has_target else measure.name
             rankings[name] = compare_ranks(table, list(audits))
     errors = [[conditional_error(audit) for audit in found] for found in audits.values()]
     if all(error is not None for found in errors for error in found):
@@ -314,11 +314,12 @@ def _table(measure: Measure, audits: Mapping[str, Sequence[Audit]]) -> np.ndarra
     for found in audits.values():
         column = []
         for audit in found:
-            rows = measure.rows(audit.material)
+            rows = measure.rows(audit.data)
             if rows is None:
                 return None
-            mean = float(np.average(rows, weights=audit.material.weights))
-            column.append(mean if measure.target is None else abs(mean - measure.target(audit.material)))
+            mean = float(np.average(rows, weights=audit.data.weights))
+            promised = 1.0 - audit.design.alphas[0]
+            column.append(abs(mean - promised) if measure.has_target else mean)
         columns.append(column)
     return np.array(columns).T
 

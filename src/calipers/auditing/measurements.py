@@ -108,7 +108,8 @@ class Design:
         several = len(self.alphas) > 1
         tags = (f" at alpha={alpha:g}" if several else "" for alpha in self.alphas)
         return tuple(
-            Level(number, alpha, tag) for number, (alpha, tag) in enumerate(zip(self.alphas, tags, strict=True))
+            Level(number, alpha, tag)
+            for number, (alpha, tag) in enumerate(zip(self.alphas, tags, strict=True))
         )
 
     @cached_property
@@ -145,17 +146,24 @@ class Measurements:
     design : Design
         What the audit was asked for.
     sample : Rows
-        All rows, or a stratified random sample of them, in the order of files and positions.
+        All rows, or a stratified random sample of them, in an order that belongs to the rows: what is fitted
+        or drawn on them does not depend on how they came.
+    arrival : array (sample.n,)
+        Rows of the sample in the order in which they came.
     n : float
         Rows in all, counted while they were read.
     results : mapping
         Finished states by key.
+    threshold : float
+        No row with a larger draw is in the sample.
     """
 
     design: Design
     sample: Rows
+    arrival: np.ndarray
     n: int
     results: Mapping[str, Any]
+    threshold: float = 1.0
     _kept: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -192,6 +200,10 @@ class Measurements:
             return None
         rows = self.kept("counted rows", lambda: self.sample.written_out(self.design.sample_rows))
         return rows if level is None else rows.at(level.number)
+
+    def counted_in_order(self) -> Rows:
+        """The same in the order in which the rows came."""
+        return self.sample.take(self.arrival).written_out(self.design.sample_rows)
 
     @cached_property
     def features(self) -> Features:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calipers.auditing.material import Material
 from calipers.auditing.result import Audit
+from calipers.inputs.rows import Rows
+from calipers.metrics.probability_scores import score_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,63 +21,55 @@ class Measure:
     name : str
         What is measured.
     rows : callable
-        Contribution of every row, or None when the material does not have it.
-    target : callable or None
-        The value it should have; None when less is better.
+        Contribution of every row, or None when the rows do not have it.
+    has_target : bool
+        Whether the promised coverage is right; less is better otherwise.
     """
 
     name: str
-    rows: Callable[[Material], np.ndarray | None]
-    target: Callable[[Material], float] | None = None
+    rows: Callable[[Rows], np.ndarray | None]
+    has_target: bool = False
 
 
-def _covered(material: Material) -> np.ndarray | None:
-    return material.levels[0].covered.astype(float) if material.levels else None
+def _covered(rows: Rows) -> np.ndarray | None:
+    covered = rows.get("covered")
+    return None if covered is None else covered.astype(float)
 
 
-def _size(material: Material) -> np.ndarray | None:
-    if not material.levels or not np.isfinite(material.levels[0].size).all():
-        return None
-    return material.levels[0].size
+def _size(rows: Rows) -> np.ndarray | None:
+    size = rows.get("size")
+    return None if size is None or not np.isfinite(size).all() else size.astype(float)
 
 
-def _winkler(material: Material) -> np.ndarray | None:
+def _winkler(rows: Rows) -> np.ndarray | None:
     """Width, and 2/alpha times the distance of an outcome outside; smallest for the true quantiles."""
-    if material.task != "regression" or _size(material) is None:
+    if rows.task != "regression" or (size := _size(rows)) is None:
         return None
-    level = material.levels[0]
-    lower, upper = level.prediction[:, 0], level.prediction[:, 1]
-    outside = np.maximum(0.0, np.maximum(lower - material.y, material.y - upper))
-    return np.asarray(level.size + 2 / level.alpha * outside)
+    lower, upper = rows["interval_at_level"].T
+    outside = np.maximum(0.0, np.maximum(lower - rows["outcomes"], rows["outcomes"] - upper))
+    return np.asarray(size + 2 / rows.alpha * outside)
 
 
-def _error(material: Material) -> np.ndarray | None:
-    if material.probabilities is not None:
-        return np.asarray(material.probabilities.argmax(axis=1) != material.y, dtype=float)
-    if material.task == "regression":
-        middle = material.levels[0].prediction.mean(axis=1)
-        return np.asarray(np.abs(material.y - middle)) if np.isfinite(middle).all() else None
+def _error(rows: Rows) -> np.ndarray | None:
+    if rows.get("probabilities") is not None:
+        return np.asarray(~rows["top_is_right"], dtype=float)
+    if rows.task == "regression" and np.isfinite(rows["interval_at_level"]).all():
+        return rows["hardness"]
     return None
 
 
-def brier_rows(material: Material) -> np.ndarray | None:
-    """Squared distance of the probabilities from the outcome."""
-    P = material.probabilities
-    if P is None:
-        return None
-    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
+def brier_rows(rows: Rows) -> np.ndarray | None:
+    """The Brier score of every row."""
+    return None if rows.get("probabilities") is None else score_rows(rows)["brier_score"]
 
 
-def log_loss_rows(material: Material) -> np.ndarray | None:
-    """Minus the log-probability of the outcome, at most that of 1e-12: one row must not hide the rest."""
-    P = material.probabilities
-    if P is None:
-        return None
-    return np.asarray(-np.log(np.maximum(P[np.arange(material.n), material.y], 1e-12)))
+def log_loss_rows(rows: Rows) -> np.ndarray | None:
+    """Minus the log-probability of the outcome of every row."""
+    return None if rows.get("probabilities") is None else score_rows(rows)["log_loss"]
 
 
 MEASURES = (
-    Measure(name="coverage", rows=_covered, target=lambda material: material.levels[0].promised),
+    Measure(name="coverage", rows=_covered, has_target=True),
     Measure(name="mean size", rows=_size),
     Measure(name="interval score", rows=_winkler),
     Measure(name="mean error", rows=_error),

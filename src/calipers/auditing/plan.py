@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calipers.auditing.material import Material
+from calipers.auditing.check import Check
+from calipers.auditing.measurements import Design
 from calipers.auditing.questions import QUESTIONS, TITLES
-from calipers.auditing.reading import Check
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
@@ -51,29 +51,29 @@ class QuestionPlan:
         return f"{self.title} Not asked. {' '.join(dict.fromkeys(add for _, add in self.missing))}"
 
 
-def plan_audit(material: Material, checks: Sequence[Check]) -> tuple[QuestionPlan, ...]:
+def plan_audit(design: Design, checks: Sequence[Check]) -> tuple[QuestionPlan, ...]:
     """The plan for the six questions."""
-    return tuple(_plan_question(material, question, checks) for question in QUESTIONS)
+    return tuple(_plan_question(design, question, checks) for question in QUESTIONS)
 
 
-def _plan_question(material: Material, question: str, checks: Iterable[Check]) -> QuestionPlan:
+def _plan_question(design: Design, question: str, checks: Iterable[Check]) -> QuestionPlan:
     mine = [check for check in checks if check.question == question]
     # A check of another kind of prediction is not missing, unless the whole question is about that kind.
-    relevant = [check for check in mine if material.task in check.tasks] or mine
-    ready = tuple(check.code for check in relevant if is_ready(check, material))
+    relevant = [check for check in mine if design.task in check.tasks] or mine
+    ready = tuple(check.code for check in relevant if is_ready(check, design))
     waiting = [check for check in relevant if check.code not in ready]
-    missing = tuple((check.code, what_to_add(check, material)) for check in waiting)
+    missing = tuple((check.code, what_to_add(check, design)) for check in waiting)
     return QuestionPlan(question=question, title=TITLES[question], checks=ready, missing=missing)
 
 
-def what_to_add(check: Check, material: Material) -> str:
+def what_to_add(check: Check, design: Design) -> str:
     """The inputs that the check lacks: the prediction alone, or what the check itself asks for."""
-    if material.task not in check.tasks:
-        return f"Does not apply to {material.task}."
-    lacking = set(check.needs) - material.have
+    if design.task not in check.tasks:
+        return f"Does not apply to {design.task}."
+    lacking = set(check.needs) - design.have
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 
 
-def is_ready(check: Check, material: Material) -> bool:
+def is_ready(check: Check, design: Design) -> bool:
     """Whether everything the check needs was given."""
-    return material.task in check.tasks and material.have.issuperset(check.needs)
+    return design.task in check.tasks and design.have.issuperset(check.needs)

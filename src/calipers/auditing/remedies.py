@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from calipers.auditing.checks.adaptive import ease_of
 from calipers.auditing.checks.features import coverage_model
-from calipers.auditing.material import Material
+from calipers.auditing.measurements import Design
 from calipers.conformal import conformal_p_values, conformal_quantile, lac
+from calipers.inputs import check_features
+from calipers.inputs.rows import Rows
 
 # Rows of a part of the data below which it does not get a threshold of its own.
 FEWEST_ROWS = 50
@@ -19,16 +20,16 @@ DIFFICULTY_PARTS = 5
 REGION_PARTS = 5
 
 
-def recalibrate(learn: Material, apply_to: Material) -> tuple[np.ndarray, str]:
+def recalibrate(learn: Rows, apply_to: Rows) -> tuple[np.ndarray, str]:
     """Probabilities mapped so that stated and observed frequencies agree on the rows to learn from."""
-    P, Q = learn.require("probabilities"), apply_to.require("probabilities")
+    P, Q = learn["probabilities"].astype(float), apply_to["probabilities"].astype(float)
     if P.shape[1] == 2:
         from calipers.calibration import IsotonicCalibrator
 
-        calibrator = IsotonicCalibrator().fit(P[:, 1], (learn.y == 1).astype(int))
+        calibrator = IsotonicCalibrator().fit(P[:, 1], (learn["y"] == 1).astype(int))
         positive = np.asarray(calibrator.predict(Q[:, 1]), dtype=float)
         return np.column_stack([1 - positive, positive]), "isotonic map of the positive class"
-    temperature = best_temperature(P, learn.y)
+    temperature = best_temperature(P, learn["y"])
     return sharpened(Q, temperature), f"temperature {temperature:.3g}"
 
 
@@ -62,62 +63,59 @@ class Grouping:
     words: str
 
 
-def no_groups(learn: Material, apply_to: Material) -> Grouping:
+def no_groups(learn: Rows, apply_to: Rows) -> Grouping:
     """One threshold for all."""
     return Grouping(np.zeros(learn.n, dtype=int), np.zeros(apply_to.n, dtype=int), "one threshold")
 
 
-def named_groups(learn: Material, apply_to: Material) -> Grouping:
+def named_groups(learn: Rows, apply_to: Rows) -> Grouping:
     """The groups that were given."""
-    words = f"a threshold for each of {len(learn.group_labels)} groups"
-    return Grouping(learn.require("groups"), apply_to.require("groups"), words)
+    labels, codes = np.unique(np.concatenate([learn["groups"], apply_to["groups"]]), return_inverse=True)
+    words = f"a threshold for each of {len(labels)} groups"
+    return Grouping(codes[: learn.n], codes[learn.n :], words)
 
 
-def difficulty_groups(design: Material, learn: Material, apply_to: Material) -> Grouping:
+def difficulty_groups(design: Rows, learn: Rows, apply_to: Rows) -> Grouping:
     """Parts of equal size along the ease; their edges come from rows that do not conformalise."""
-    edges = np.quantile(ease_of(design)[0], np.arange(1, DIFFICULTY_PARTS) / DIFFICULTY_PARTS)
-    codes = [np.searchsorted(edges, ease_of(part)[0]) for part in (learn, apply_to)]
+    edges = np.quantile(design["difficulty"], np.arange(1, DIFFICULTY_PARTS) / DIFFICULTY_PARTS)
+    codes = [np.searchsorted(edges, part["difficulty"]) for part in (learn, apply_to)]
     return Grouping(codes[0], codes[1], f"a threshold for each of {DIFFICULTY_PARTS} parts along difficulty")
 
 
-def region_groups(design: Material, learn: Material, apply_to: Material) -> Grouping:
-    """Parts by the coverage that a classifier expects of the rows; it is taught on other rows."""
-    features, covered = design.features, design.levels[0].covered
-    if features is None or covered.all() or not covered.any():
+def region_groups(design: Rows, learn: Rows, apply_to: Rows, rng: np.random.Generator) -> Grouping:
+    """Parts by the coverage that a classifier, fitted on other rows, expects of the rows."""
+    covered = design["covered"]
+    if covered.all() or not covered.any():
         return no_groups(learn, apply_to)
+    features, *others = (check_features(part.given["X"]) for part in (design, learn, apply_to))
     with threadpool_limits(limits=1, user_api="openmp"):
-        model = coverage_model(features, design.generator("regions")).fit(features.values, covered)
-        expected = [model.predict_proba(_matrix(part))[:, 1] for part in (learn, apply_to)]
+        model = coverage_model(features, rng).fit(features.values, covered)
+        expected = [model.predict_proba(other.values)[:, 1] for other in others]
     edges = np.unique(np.quantile(expected[0], np.arange(1, REGION_PARTS) / REGION_PARTS))
     codes = [np.searchsorted(edges, part) for part in expected]
     words = f"a threshold for each of {len(edges) + 1} parts by the coverage their features foretell"
     return Grouping(codes[0], codes[1], words)
 
 
-def _matrix(material: Material) -> np.ndarray:
-    if material.features is None:
-        raise ValueError("regions need features")
-    return np.asarray(material.features.values)
-
-
-def reconformalise(learn: Material, apply_to: Material, groups: Grouping) -> Material | None:
+def reconformalise(learn: Rows, apply_to: Rows, groups: Grouping) -> Rows | None:
     """New sets or intervals from a threshold per group; None when there is no score to put one on."""
     if learn.task == "regression":
-        return replace(apply_to, intervals=_stretch(learn, apply_to, groups))
+        return apply_to.replace(intervals=_stretch(learn, apply_to, groups))
     scores = _scores(learn), _scores(apply_to)
     if scores[0] is None or scores[1] is None:
         return None
-    true = scores[0][np.arange(learn.n), learn.y]
+    true = scores[0][np.arange(learn.n), learn["y"]]
     known, seen = _enough(groups)
     p = conformal_p_values(true, scores[1], calibration_groups=known, test_groups=seen)
-    return replace(apply_to, p_values=np.asarray(p, dtype=float), sets=None)
+    return apply_to.replace(p_values=np.asarray(p, dtype=float), sets=None)
 
 
-def _scores(material: Material) -> np.ndarray | None:
+def _scores(rows: Rows) -> np.ndarray | None:
     """Nonconformity of every label: the given p-values turned round, or one minus the probability."""
-    if material.probabilities is not None:
-        return np.asarray(lac(material.probabilities))
-    return None if material.p_values is None else 1.0 - material.p_values
+    if (probabilities := rows.get("probabilities")) is not None:
+        return np.asarray(lac(probabilities))
+    p_values = rows.get("p_values")
+    return None if p_values is None else 1.0 - p_values
 
 
 def _enough(groups: Grouping) -> tuple[np.ndarray, np.ndarray]:
@@ -130,13 +128,13 @@ def _enough(groups: Grouping) -> tuple[np.ndarray, np.ndarray]:
     return (known, seen) if (known == -1).any() or not (seen == -1).any() else (known * 0, seen * 0)
 
 
-def _stretch(learn: Material, apply_to: Material, groups: Grouping) -> np.ndarray:
+def _stretch(learn: Rows, apply_to: Rows, groups: Grouping) -> np.ndarray:
     """Intervals moved out (or in) by the conformal quantile of how far outcomes lie outside, per group."""
     known, seen = _enough(groups)
-    given, new = learn.require("intervals"), np.array(apply_to.require("intervals"))
+    given, new, y = learn["intervals"], np.array(apply_to["intervals"], dtype=float), learn["y"]
     for position, alpha in enumerate(apply_to.alphas):
         ends = given if given.ndim == 2 else given[:, :, position]
-        outside = np.maximum(ends[:, 0] - learn.y, learn.y - ends[:, 1])
+        outside = np.maximum(ends[:, 0] - y, y - ends[:, 1])
         for group in np.unique(seen):
             shift = conformal_quantile(outside[known == group], alpha)
             rows = seen == group
@@ -153,20 +151,20 @@ def _moved(intervals: np.ndarray, shift: float) -> np.ndarray:
     return np.column_stack([np.where(crossed, middle, low), np.where(crossed, middle, high)])
 
 
-def needs_design(codes: set[str], material: Material) -> bool:
+def needs_design(codes: set[str], rows: Rows) -> bool:
     """Whether the groups must be learnt from rows of their own."""
-    return not ("CAL201" in codes and material.groups is not None) and bool(
+    return not ("CAL201" in codes and rows.get("groups") is not None) and bool(
         codes & {"CAL202", "CAL203", "CAL401", "CAL402"}
     )
 
 
-def groups_for(codes: set[str], parts: dict[str, Material]) -> Grouping:
+def groups_for(codes: set[str], settings: Design, parts: dict[str, Rows]) -> Grouping:
     """The grouping that answers the faults: named groups first, then regions, then difficulty."""
     learn, apply_to, design = parts["learn"], parts["apply_to"], parts["design"]
-    if "CAL201" in codes and learn.groups is not None:
+    if "CAL201" in codes and learn.get("groups") is not None:
         return named_groups(learn, apply_to)
-    if codes & {"CAL202", "CAL203"} and learn.features is not None:
-        return region_groups(design, learn, apply_to)
+    if codes & {"CAL202", "CAL203"} and learn.get("X") is not None:
+        return region_groups(design, learn, apply_to, settings.generator("regions"))
     if codes & {"CAL401", "CAL402"}:
         return difficulty_groups(design, learn, apply_to)
     return no_groups(learn, apply_to)

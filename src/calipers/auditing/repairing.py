@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calipers.auditing.checks.adaptive import ease_of, parts_of
+from calipers.auditing.checks.adaptive import parts_of
 from calipers.auditing.checks.features import pick_worst
-from calipers.auditing.material import Material
+from calipers.auditing.measurements import Design
 from calipers.auditing.measures import brier_rows, log_loss_rows
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import mean_estimate, paired_difference
-from calipers.inputs import check_fraction
+from calipers.inference import mean_estimate, normal_quantile, paired_difference
+from calipers.inputs import check_features, check_fraction
+from calipers.inputs.row_keys import draws
+from calipers.inputs.rows import Rows
 from calipers.report import render_html, render_json, render_markdown, write_text
 from calipers.results import Estimate, severity_rank
 
@@ -79,7 +81,9 @@ class Change:
     def _noise_of_sum(self) -> float:
         """1.96 standard errors of before + after, whose variance is 2 (var + var) - var(difference)."""
         errors = [e.std_error or 0.0 for e in (self.before, self.after, self.difference)]
-        return 1.959964 * math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
+        return normal_quantile(0.95) * math.sqrt(
+            max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the report."""
@@ -131,7 +135,7 @@ class Repair:
                 "steps": list(self.steps),
                 "gone": list(self.gone),
                 "milder": list(self.milder),
-                "rows": self.after.material.n,
+                "rows": self.after.rows,
                 "before": self.before.to_dict()["verdict"],
                 "changes": [change.to_dict() for change in self.changes],
             }
@@ -185,53 +189,70 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
     InputError
         With fewer than 200 rows.
     """
-    from calipers.auditing.running import audit_material
+    from calipers.auditing.running import audit_rows
 
-    material = audit.material
-    if material.n < FEWEST_ROWS:
-        raise InputError(f"a repair needs at least {FEWEST_ROWS} rows, got {material.n}.")
+    rows, design = audit.data, audit.design
+    if rows.n < FEWEST_ROWS:
+        raise InputError(f"a repair needs at least {FEWEST_ROWS} rows, got {rows.n}.")
     share = check_fraction(held_out, name="held_out", meaning="It is the share of rows that stays untouched")
-    untouched = material.generator("repair").permutation(material.n) < share * material.n
+    untouched = _random_part(rows, "repair", design, share)
     codes = {finding.code for finding in audit.faults}
-    repaired, steps = _apply(material, untouched, codes)
-    before_rows = material.rows(untouched)
-    before = audit_material(before_rows, name=f"{audit.name} before", source=audit.source)
-    after = audit_material(repaired, name=f"{audit.name} repaired", source=audit.source) if steps else before
-    changes = _changes(before_rows, repaired, audit, codes) if steps else ()
+    before_rows, rest = rows.take(untouched), rows.take(~untouched)
+    repaired, steps, n_calibration = _apply(rest, before_rows, design, codes)
+
+    def again(part: Rows, words: str, n_calibration: int | None) -> Audit:
+        settings = {
+            "seed": design.seed, "confidence": design.confidence, "sample_rows": design.sample_rows,
+            "n_calibration": n_calibration,
+        }  # fmt: skip
+        return audit_rows(part, settings=settings, name=f"{audit.name} {words}", origin=audit.origin)
+
+    before = again(before_rows, "before", design.n_calibration)
+    after = again(repaired, "repaired", n_calibration) if steps else before
+    changes = _changes(before_rows, repaired, design, codes) if steps else ()
     return Repair(steps=steps, before=before, after=after, changes=changes)
 
 
-def _apply(material: Material, untouched: np.ndarray, codes: set[str]) -> tuple[Material, tuple[str, ...]]:
-    """The untouched rows with repaired predictions, and what was done."""
-    rest, new = material.rows(~untouched), material.rows(untouched)
-    steps = []
-    if codes & PROBABILITY_CODES and rest.probabilities is not None:
+def _random_part(rows: Rows, purpose: str, design: Design, share: float) -> np.ndarray:
+    """A random part of the rows, as a mask; the draws belong to the rows."""
+    order = np.argsort(draws(rows.keys(), purpose, design.seed), kind="stable")
+    part = np.zeros(rows.n, dtype=bool)
+    part[order[: math.ceil(share * rows.n)]] = True
+    return part
+
+
+def _apply(
+    rest: Rows, new: Rows, design: Design, codes: set[str]
+) -> tuple[Rows, tuple[str, ...], int | None]:
+    """The untouched rows with repaired predictions, what was done, and rows that conformalised them."""
+    steps, n_calibration = [], design.n_calibration
+    if codes & PROBABILITY_CODES and rest.get("probabilities") is not None:
         probabilities, words = recalibrate(rest, new)
         learnt, _ = recalibrate(rest, rest)
-        new, rest = replace(new, probabilities=probabilities), replace(rest, probabilities=learnt)
+        new, rest = new.replace(probabilities=probabilities), rest.replace(probabilities=learnt)
         steps.append(f"probabilities recalibrated ({words})")
-    if codes & COVERAGE_CODES and rest.levels:
-        learn, grouping = _grouped(rest, new, codes)
+    if codes & COVERAGE_CODES and design.levels:
+        learn, grouping = _grouped(rest, new, design, codes)
         conformal = reconformalise(learn, new, grouping)
         if conformal is not None:
-            new = replace(conformal, n_calibration=learn.n)
+            new, n_calibration = conformal, learn.n
             steps.append(f"conformalised again on {learn.n} rows ({grouping.words})")
-    return new, tuple(steps)
+    return new, tuple(steps), n_calibration
 
 
-def _grouped(rest: Material, new: Material, codes: set[str]) -> tuple[Material, Grouping]:
+def _grouped(rest: Rows, new: Rows, design: Design, codes: set[str]) -> tuple[Rows, Grouping]:
     """Rows that conformalise, and the groups; groups that must be learnt are learnt on other rows."""
     if not needs_design(codes, rest):
-        return rest, groups_for(codes, {"design": rest, "learn": rest, "apply_to": new})
-    first = rest.generator("design").permutation(rest.n) < DESIGN_SHARE * rest.n
-    design, learn = rest.rows(first), rest.rows(~first)
-    return learn, groups_for(codes, {"design": design, "learn": learn, "apply_to": new})
+        return rest, groups_for(codes, design, {"design": rest, "learn": rest, "apply_to": new})
+    first = _random_part(rest, "design", design, DESIGN_SHARE)
+    parts = {"design": rest.take(first), "learn": rest.take(~first), "apply_to": new}
+    return parts["learn"], groups_for(codes, design, parts)
 
 
-def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -> tuple[Change, ...]:
+def _changes(before: Rows, after: Rows, design: Design, codes: set[str]) -> tuple[Change, ...]:
     changes = []
-    if before.levels and after.levels:
-        changes += _coverage_changes(before, after, codes)
+    if design.levels:
+        changes += _coverage_changes(before, after, design, codes)
     if codes & PROBABILITY_CODES:
         for name, loss in (("Brier score", brier_rows), ("log loss", log_loss_rows)):
             old, new = loss(before), loss(after)
@@ -240,43 +261,40 @@ def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -
     return tuple(changes)
 
 
-def _coverage_changes(before: Material, after: Material, codes: set[str]) -> list[Change]:
-    old, new = before.levels[0], after.levels[0]
-    changes = [_change("coverage", old.promised, old.covered, new.covered, before.weights)]
-    for words, rows in _worst_parts(before, codes):
-        changes.append(
-            _change(
-                f"coverage of {words}", old.promised, old.covered[rows], new.covered[rows],
-                None if before.weights is None else before.weights[rows],
-            )
-        )  # fmt: skip
-    finite = np.isfinite(old.size) & np.isfinite(new.size)
+def _coverage_changes(before: Rows, after: Rows, design: Design, codes: set[str]) -> list[Change]:
+    promised, old, new = design.levels[0].promised, before["covered"], after["covered"]
+    changes = [_change("coverage", promised, old, new, before.weights)]
+    for words, rows in _worst_parts(before, design, codes):
+        weights = None if before.weights is None else before.weights[rows]
+        changes.append(_change(f"coverage of {words}", promised, old[rows], new[rows], weights))
+    sizes = before["size"].astype(float), after["size"].astype(float)
+    finite = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
     if finite.any():
         name = "mean width" if before.task == "regression" else "mean size"
         weights = None if before.weights is None else before.weights[finite]
-        changes.append(_change(name, None, old.size[finite], new.size[finite], weights, is_size=True))
+        changes.append(_change(name, None, sizes[0][finite], sizes[1][finite], weights, is_size=True))
     return changes
 
 
-def _worst_parts(before: Material, codes: set[str]) -> list[tuple[str, np.ndarray]]:
+def _worst_parts(before: Rows, design: Design, codes: set[str]) -> list[tuple[str, np.ndarray]]:
     """The part of the untouched rows that each fault is about."""
     parts = []
-    covered = before.levels[0].covered
-    if "CAL201" in codes and before.groups is not None:
-        shares = [covered[before.groups == g].mean() for g in range(len(before.group_labels))]
-        worst = int(np.nanargmin(shares))
-        parts.append((f"group {before.group_labels[worst]}", before.groups == worst))
-    if "CAL202" in codes and before.features is not None:
-        rng = before.generator("worst part")
-        half = rng.permutation(before.n) < before.n // 2
+    covered = before["covered"]
+    if "CAL201" in codes and (groups := before.get("groups")) is not None:
+        labels = np.unique(groups)
+        worst = labels[int(np.argmin([covered[groups == label].mean() for label in labels]))]
+        parts.append((f"group {worst}", groups == worst))
+    if "CAL202" in codes and before.get("X") is not None:
+        features, rng = check_features(before.given["X"]), design.generator("worst part")
+        half = _random_part(before, "worst part", design, 0.5)
         picked = np.zeros(before.n, dtype=bool)
-        for learn, judge in ((half, ~half), (~half, half)):
-            if len(np.unique(covered[learn])) == 2:
-                picked[judge] = pick_worst(before.features, covered, learn, judge, rng)
+        for train, test in ((half, ~half), (~half, half)):
+            if len(np.unique(covered[train])) == 2:
+                picked[test] = pick_worst(features, covered, train, test, rng)
         if picked.any():
             parts.append(("the fifth marked as risky", picked))
-    if codes & {"CAL401", "CAL402"} and "difficulty" in before.have:
-        codes_of_rows, n_parts = parts_of(ease_of(before)[0], 5)
+    if codes & {"CAL401", "CAL402"} and (ease := before.get("difficulty")) is not None:
+        codes_of_rows, n_parts = parts_of(ease.astype(float), 5)
         shares = [covered[codes_of_rows == part].mean() for part in range(n_parts)]
         worst = int(np.argmin(shares))
         parts.append((f"part {worst + 1} of {n_parts} along difficulty", codes_of_rows == worst))

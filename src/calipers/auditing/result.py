@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calipers.auditing.material import Material
+from calipers.auditing.check_result import Picture
+from calipers.auditing.measurements import Design
 from calipers.auditing.plan import QuestionPlan
-from calipers.auditing.reading import Picture
+from calipers.exceptions import DeprecatedNameWarning, warn
+from calipers.inputs.rows import Rows
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text, write_text
 from calipers.results import EstimateTable, Finding, severity_rank
 
@@ -23,8 +25,10 @@ class Audit:
 
     Parameters
     ----------
-    material : Material
-        The checked inputs.
+    data : Rows
+        The rows that were audited; a random sample of them when they were streamed.
+    design : Design
+        What the audit was asked for: levels, confidence, seed, classes.
     plan : tuple of QuestionPlan
         Per question: what was checked, and what to add so that the rest can be.
     findings : tuple of Finding
@@ -35,10 +39,10 @@ class Audit:
         The curves of the report.
     measured : mapping
         Question -> names of the estimates made for it.
-    name, source : str
-        How the predictor is called, and the file it came from.
-    n_rows : int or None
-        Rows in all, when the material is a sample of them.
+    sample_rows : int
+        Rows that models were fitted and pictures drawn on.
+    name, origin : str
+        How the predictor is called, and where its rows came from.
 
     Examples
     --------
@@ -50,20 +54,33 @@ class Audit:
     ('none', 0.895)
     """
 
-    material: Material
+    data: Rows
+    design: Design
     plan: tuple[QuestionPlan, ...]
     findings: tuple[Finding, ...]
     estimates: EstimateTable
     pictures: tuple[Picture, ...] = ()
     measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sample_rows: int = 0
     name: str = ""
-    source: str = ""
-    n_rows: int | None = None
+    origin: str = ""
 
     @property
     def rows(self) -> int:
         """Rows that were audited."""
-        return self.material.n if self.n_rows is None else self.n_rows
+        return self.design.n
+
+    @property
+    def material(self) -> Rows:
+        """The old name of ``data``."""
+        warn("Audit.material is now called Audit.data.", DeprecatedNameWarning)
+        return self.data
+
+    @property
+    def source(self) -> str:
+        """The old name of ``origin``."""
+        warn("Audit.source is now called Audit.origin.", DeprecatedNameWarning)
+        return self.origin
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -80,16 +97,16 @@ class Audit:
         return audit_document(
             about={
                 "name": self.name,
-                "source": self.source,
+                "source": self.origin,
                 "rows": self.rows,
-                "sample_rows": None if self.n_rows is None else self.material.n,
-                "task": self.material.task,
-                "classes": [str(label) for label in self.material.classes],
-                "alphas": list(self.material.alphas),
-                "n_calibration": self.material.n_calibration,
-                "confidence": self.material.confidence,
-                "seed": self.material.seed,
-                "given": sorted(self.material.have),
+                "sample_rows": None if self.sample_rows == self.rows else self.sample_rows,
+                "task": self.design.task,
+                "classes": [str(label) for label in self.design.classes],
+                "alphas": list(self.design.alphas),
+                "n_calibration": self.design.n_calibration,
+                "confidence": self.design.confidence,
+                "seed": self.design.seed,
+                "given": sorted(self.design.have),
             },
             questions=[
                 plan.to_dict() | {"numbers": list(self.measured.get(plan.question, ()))} for plan in self.plan
@@ -136,7 +153,7 @@ class Audit:
         return repair_audit(self, held_out=held_out)
 
     def __repr__(self) -> str:
-        return f"Audit({self.name or self.material.task}, {self.rows} rows, severity {self.severity})"
+        return f"Audit({self.name or self.design.task}, {self.rows} rows, severity {self.severity})"
 
     def __str__(self) -> str:
         return render_text(self.to_dict())

@@ -1,4 +1,4 @@
-"""``calipers.audit``: check the inputs, make the plan, run the checks, judge, collect."""
+"""``calipers.audit``: rows into states, states into checks, checks into findings; in memory or streamed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState
+from calipers.arrays import RandomState, generator
+from calipers.auditing.arguments import rows_of_arguments
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks import CHECKS
-from calipers.auditing.material import Material, check_material
-from calipers.auditing.plan import QuestionPlan, is_ready, plan_audit, what_to_add
+from calipers.auditing.measurements import SAMPLE_ROWS, Design, Level, Measurements, state_key
+from calipers.auditing.plan import is_ready, plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
-from calipers.auditing.reading import Check, Picture, Reading
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
-from calipers.exceptions import InputError
+from calipers.engines.running import Engine, engine_of, named_file, run_states, unchanging_files
+from calipers.engines.sources import ArraySource, Piece, Source
+from calipers.exceptions import DeprecatedNameWarning, InputError, warn
+from calipers.inputs import check_alphas, check_confidence, check_count
+from calipers.inputs.rows import Rows
+from calipers.metrics.states.at_level import AtLevel
+from calipers.metrics.states.sampling import Sample, SampleState
 from calipers.results import Estimate, EstimateTable, Finding, severity_rank
 
 LONGEST_DETAIL = 200
@@ -27,8 +35,10 @@ _OUTCOME_ORDER = {"fault": 0, "cannot_tell": 1, "clean": 2, "not_applicable": 3}
 
 
 def audit(
-    y_true: Any,
+    y_true: Any = None,
     *,
+    source: Any = None,
+    engine: str | Engine | None = None,
     probabilities: Any = None,
     p_values: Any = None,
     sets: Any = None,
@@ -37,6 +47,7 @@ def audit(
     groups: Any = None,
     ease: Any = None,
     time: Any = None,
+    row_id: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
     classes: Any = None,
@@ -45,7 +56,8 @@ def audit(
     confidence: float = 0.95,
     mute: Iterable[str] = (),
     name: str = "",
-    source: str = "",
+    origin: str = "",
+    sample_rows: int = SAMPLE_ROWS,
     progress: Progress | None = None,
 ) -> Audit:
     """Answer the six questions about stated uncertainty: what holds, what breaks, where, and the repair.
@@ -55,8 +67,13 @@ def audit(
 
     Parameters
     ----------
-    y_true : array of shape (n,)
-        What happened: labels, or numbers with ``intervals``.
+    y_true : array of shape (n,), optional
+        What happened: labels, or numbers with ``intervals``. Leave it out when ``source`` has the rows.
+    source : source, path or list of paths, optional
+        Where the rows lie, instead of arrays: an `ArraySource` or `FileSource` of `calipers.engines`, or
+        files and patterns such as "logs/*.parquet", which are streamed.
+    engine : {"local", "dask", "spark"} or object, optional
+        Where the work is done. By default in this process.
     probabilities : array of shape (n, K) or (n,), optional
         Stated probabilities; a vector is the positive class of two.
     p_values : array of shape (n, K), optional
@@ -76,6 +93,9 @@ def audit(
         predicts, is asked about X and copies with noise of a tenth of each feature's spread.
     time : array of shape (n,), optional
         When each row happened: numbers or dates. Drift is then looked for along it, not along the file.
+    row_id : array of shape (n,), optional
+        A name per row, whole numbers or text; random draws then belong to the rows, in whatever order they
+        come.
     alpha : float or sequence of floats
         Allowed miscoverage.
     n_calibration : int, optional
@@ -83,15 +103,19 @@ def audit(
     classes : sequence of K labels, optional
         The label of every column.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights. Whole numbers count equal rows; other weights are importance weights, for which there is no
+        exact test.
     random_state : int, Generator or None
         Splits and simulations follow from it.
     confidence : float
         Level of the intervals around estimates.
     mute : iterable of str
         Codes of checks to leave out.
-    name, source : str
-        How the predictor is called, and the file it came from; for the report.
+    name, origin : str
+        How the predictor is called, and where its rows came from; for the report.
+    sample_rows : int
+        Up to so many rows, models are fitted and pictures drawn on all of them; beyond, on a stratified
+        random sample of so many rows, at most half, and the models are evaluated on all others.
     progress : callable, optional
         Called with (code, done, total) before every check.
 
@@ -108,8 +132,9 @@ def audit(
     Notes
     -----
     A check is a fault when its p-value is at most 0.05 after Holm's correction over all tests of the
-    audit, an issue when also the whole interval of its effect lies beyond a stated tolerance. Cost:
-    O(n log n) but for the conditional checks, which fit a few classifiers.
+    audit, an issue when also the whole interval of its effect lies beyond a stated tolerance. Rows in memory
+    and rows that are streamed go the same way: the numbers do not depend on it, nor on how rows are split.
+    Cost: O(n log n) but for the conditional checks, which fit a few classifiers.
 
     Examples
     --------
@@ -121,92 +146,231 @@ def audit(
     >>> print(found.faults[0])
     CAL101 issue: The intervals cover 76.5 % of the rows; 90 % was promised.
     """
-    material = check_material(
-        y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
-        groups=groups, ease=ease, time=time, alpha=alpha, n_calibration=n_calibration, classes=classes,
-        sample_weight=sample_weight, confidence=confidence, random_state=random_state,
-    )  # fmt: skip
-    return audit_material(material, mute=mute, name=name, source=source, progress=progress)
+    if isinstance(source, str) and y_true is not None:
+        warn("audit: a text as source beside y_true is now called origin.", DeprecatedNameWarning)
+        source, origin = None, source
+    seed = int(generator(random_state).integers(2**31))
+    options: dict[str, Any] = {"mute": mute, "name": name, "origin": origin, "progress": progress}
+    settings = {
+        "seed": seed, "confidence": check_confidence(confidence), "sample_rows": sample_rows,
+        "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
+    }  # fmt: skip
+    if source is None:
+        rows = rows_of_arguments(
+            y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
+            groups=groups, ease=ease, time=time, row_id=row_id, alpha=alpha, classes=classes,
+            sample_weight=sample_weight, seed=seed,
+        )  # fmt: skip
+        return audit_rows(rows, engine=engine, settings=settings, **options)
+    given = {"y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets}
+    given |= {"intervals": intervals, "X": X, "groups": groups, "ease": ease, "time": time}
+    if twice := [key for key, value in given.items() if value is not None]:
+        raise InputError(f"give either source or arrays, got source and {twice[0]}.")
+    levels, _ = check_alphas(alpha)
+    alphas = tuple(float(a) for a in levels)
+    return audit_pieces(_source(source).pieces(), alphas, engine=engine, settings=settings, **options)
 
 
-def audit_material(
-    material: Material,
+def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
+    """The old name of ``audit(source=...)``.
+
+    Parameters
+    ----------
+    source : source
+        Where the rows lie.
+    place : str
+        Now called ``origin``.
+    **options
+        As in `audit`.
+
+    Returns
+    -------
+    Audit
+        As from `audit`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from calipers.auditing import audit_stream
+    >>> from calipers.engines import ArraySource
+    >>> rows = ArraySource({"y_true": np.zeros(200), "intervals": np.tile([-1.0, 1.0], (200, 1))})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     audit_stream(rows, random_state=0).rows
+    200
+    """
+    warn("audit_stream(source) is now audit(source=source).", DeprecatedNameWarning)
+    return audit(source=source, origin=place, **options)
+
+
+def _source(source: Any) -> Source:
+    """The source itself, or the files that a text or a list of texts names."""
+    from pathlib import Path
+
+    from calipers.engines import FileSource
+
+    if isinstance(source, (str, Path)):
+        return FileSource(str(source), features=True)
+    if isinstance(source, (list, tuple)):
+        return FileSource([str(path) for path in source], features=True)
+    found: Source = source
+    return found
+
+
+def audit_rows(
+    rows: Rows, *, engine: str | Engine | None = None, settings: dict[str, Any], **options: Any
+) -> Audit:
+    """The audit of checked rows in memory."""
+    source = ArraySource(rows.given, classes=rows.classes, alpha=rows.alphas)
+    return audit_pieces(source.pieces(), rows.alphas, engine=engine, settings=settings, rows=rows, **options)
+
+
+def audit_pieces(
+    pieces: Sequence[Piece],
+    alphas: tuple[float, ...],
     *,
+    settings: dict[str, Any],
+    engine: str | Engine | None = None,
+    rows: Rows | None = None,
     mute: Iterable[str] = (),
     name: str = "",
-    source: str = "",
+    origin: str = "",
     progress: Progress | None = None,
 ) -> Audit:
-    """The audit of inputs that are already checked."""
-    checks = without(CHECKS, mute)
-    ready = [check for check in checks if is_ready(check, material)]
-    readings: list[Reading] = []
+    """The audit of pieces of rows, wherever they lie; ``rows`` are all of them when they are in memory."""
+    checks, engine = without(CHECKS, mute), engine_of(engine or "local")
+    with unchanging_files(pieces), named_file(pieces[0]):
+        head = pieces[0].head()
+        design = Design(n=sum(p.rows for p in pieces), alphas=alphas, head=head, **settings)
+        ready = [check for check in checks if is_ready(check, design)]
+    with unchanging_files(pieces):
+        m = measure_rows(design, ready, pieces, engine, rows, progress)
+    results: list[CheckResult] = []
     for done, check in enumerate(ready):
-        if progress is not None:
-            progress(check.code, done, len(ready))
-        readings.extend(run_check(check, material))
-    if progress is not None:
-        progress("", len(ready), len(ready))
-    return assemble(
-        material, checks, ready, readings, plan=plan_audit(material, checks), name=name, source=source
+        _show(progress, check.code, done, len(ready))
+        results.extend(run_check(check, m))
+    _show(progress, "", len(ready), len(ready))
+    return assemble(m, checks, ready, results, rows=rows, name=name, origin=origin)
+
+
+def measure_rows(
+    design: Design,
+    ready: Sequence[Check],
+    pieces: Sequence[Piece],
+    engine: Engine,
+    rows: Rows | None = None,
+    progress: Progress | None = None,
+) -> Measurements:
+    """Fill the states that the checks declare: first those of all rows, then those made from the sample."""
+    states = _level_states(ready, design, lambda check, level: check.states(design, level))
+    if rows is None or not design.is_whole:
+        size = design.n if design.is_whole else min(design.sample_rows, design.n // 2)
+        origins = list(dict.fromkeys(piece.origin for piece in pieces))
+        states["sample"] = SampleState(size, design.n, origins, design.seed)
+    results = _finished(states, pieces, engine, progress, "all rows")
+    sampled: Sample | None = results.pop("sample", None)
+    arrived = _sample_rows(sampled, rows, design)
+    order = np.argsort(arrived.keys(), kind="stable")
+    m = Measurements(
+        design=design,
+        sample=arrived.take(order),
+        arrival=np.argsort(order),
+        n=_counted(arrived, design),
+        results=results,
+        threshold=1.0 if sampled is None else sampled.threshold,
     )
+    further = _level_states(ready, design, lambda check, level: check.from_sample(m, level))
+    if further:
+        results |= _finished(further, pieces, engine, progress, "rows outside the sample")
+    return m
+
+
+def _level_states(ready: Sequence[Check], design: Design, states: Callable[[Check, Any], States]) -> States:
+    """The states of all checks by key; what several checks call by one name is one state."""
+    found: States = {}
+    for check in ready:
+        for level in (None,) if check.once else design.levels:
+            for name, state in states(check, level).items():
+                own = state if level is None else AtLevel(state, level.number)
+                found.setdefault(state_key(name, level), own)
+    return found
+
+
+def _finished(
+    states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress | None, what: str
+) -> dict[str, Any]:
+    done = run_states(states, pieces, engine, lambda n, total: _show(progress, what, n, total))
+    return {name: state.finish() for name, state in done.items()}
+
+
+def _counted(arrived: Rows, design: Design) -> int:
+    """Rows in all, each as often as its whole-number weight says."""
+    counts = arrived.repetitions()
+    return design.n if counts is None else round(float(counts.mean()) * design.n)
+
+
+def _sample_rows(sample: Sample | None, rows: Rows | None, design: Design) -> Rows:
+    """The sample as rows; all rows where they are in memory and few."""
+    if sample is None:
+        if rows is None:
+            raise RuntimeError("streamed rows leave a sample")
+        return rows
+    found = Rows(sample.given, classes=sample.classes, alpha=design.alphas, conformal=design.head.conformal)
+    found.remember("keys", sample.keys)
+    return found
+
+
+def _show(progress: Progress | None, what: str, done: int, total: int) -> None:
+    if progress is not None:
+        progress(what, done, total)
 
 
 def assemble(
-    material: Material,
+    m: Measurements,
     checks: Sequence[Check],
     ready: Sequence[Check],
-    readings: Sequence[Reading],
+    results: Sequence[CheckResult],
     *,
-    plan: tuple[QuestionPlan, ...],
+    rows: Rows | None,
     name: str,
-    source: str,
-    n_rows: int | None = None,
+    origin: str,
 ) -> Audit:
-    """The audit from its readings: judged together, in order."""
-    findings = [
-        *_told_once(judge_all(readings, rows=n_rows or material.n)),
-        *_not_run(checks, ready, material),
-    ]
+    """The audit from the results of its checks: judged together, in order."""
+    findings = [*_told_once(judge_all(results, rows=m.n)), *_not_run(checks, ready, m.design)]
     return Audit(
-        material=material,
-        plan=plan,
+        data=m.sample if rows is None else rows,
+        design=m.design,
+        plan=plan_audit(m.design, checks),
         findings=tuple(sorted(findings, key=_order)),
-        estimates=EstimateTable(_estimates(readings), title="Everything that was measured"),
-        pictures=_pictures(readings),
+        estimates=EstimateTable(_estimates(results), title="Everything that was measured"),
+        pictures=_pictures(results),
         measured={
-            question: tuple(e.name for r in readings if r.question == question for e in r.estimates)
+            question: tuple(e.name for r in results if r.question == question for e in r.estimates)
             for question in QUESTIONS
         },
+        sample_rows=m.sample.n,
         name=name,
-        source=source,
-        n_rows=n_rows,
+        origin=origin,
     )
 
 
-def run_check(check: Check, material: Material) -> list[Reading]:
-    """The readings of one check; of several alphas the one with most evidence per code."""
-    if check.once is not None:
-        return _named(check, _as_list(check.once(material)))
-    if check.at_level is None:
-        raise InputError(f"{check.code} has nothing to run.")
-    per_level = [_as_list(check.at_level(material, level)) for level in material.levels]
-    if len(per_level) == 1:
-        return _named(check, per_level[0])
-    merged = merge_levels([reading for readings in per_level for reading in readings], len(per_level))
-    return _named(check, merged)
+def run_check(check: Check, m: Measurements) -> list[CheckResult]:
+    """The results of one check; of several alphas the one with most evidence per code."""
+    levels: Sequence[Level | None] = (None,) if check.once else m.design.levels
+    per_level = [_as_list(check.read(m, level)) for level in levels]  # type: ignore[arg-type]
+    results = [result for found in per_level for result in found]
+    if len(levels) > 1:
+        results = merge_levels(results, len(levels))
+    rows = {"sample_rows": m.sample.n} if check.on_sample and not m.design.is_whole else {}
+    return [replace(r, subject=check.title, details=rows | dict(r.details)) for r in results]
 
 
-def _named(check: Check, readings: Sequence[Reading]) -> list[Reading]:
-    """The readings with what was looked at, for the case that nothing is found."""
-    return [replace(reading, subject=check.title) for reading in readings]
-
-
-def merge_levels(readings: Sequence[Reading], n_levels: int) -> list[Reading]:
-    """One reading per code: the level with the smallest p-value, corrected for the number of levels."""
+def merge_levels(results: Sequence[CheckResult], n_levels: int) -> list[CheckResult]:
+    """One result per code: the level with the smallest p-value, corrected for the number of levels."""
     merged = []
-    for code in dict.fromkeys(reading.code for reading in readings):
-        same = [reading for reading in readings if reading.code == code]
+    for code in dict.fromkeys(result.code for result in results):
+        same = [result for result in results if result.code == code]
         first = min(same, key=lambda r: (bool(r.not_applicable), 2.0 if r.p_value is None else r.p_value))
         p = None if first.p_value is None else min(1.0, first.p_value * n_levels)
         merged.append(
@@ -231,8 +395,8 @@ def _told_once(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _as_list(readings: Reading | tuple[Reading, ...]) -> list[Reading]:
-    return [readings] if isinstance(readings, Reading) else list(readings)
+def _as_list(results: CheckResult | Iterable[CheckResult]) -> list[CheckResult]:
+    return [results] if isinstance(results, CheckResult) else list(results)
 
 
 def without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
@@ -245,14 +409,14 @@ def without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
     return [check for check in checks if check.code not in muted]
 
 
-def _not_run(checks: Sequence[Check], ready: Sequence[Check], material: Material) -> list[Finding]:
+def _not_run(checks: Sequence[Check], ready: Sequence[Check], design: Design) -> list[Finding]:
     return [
         Finding(
             code=check.code,
             title=check.title,
             question=check.question,
             outcome="not_applicable",
-            sentence=what_to_add(check, material),
+            sentence=what_to_add(check, design),
         )
         for check in checks
         if check not in ready
@@ -263,8 +427,8 @@ def _order(finding: Finding) -> tuple[int, int, str]:
     return _OUTCOME_ORDER[finding.outcome], -severity_rank(finding.severity), finding.code
 
 
-def _estimates(readings: Iterable[Reading]) -> dict[str, Estimate]:
-    return {e.name: _slim(e) for reading in readings for e in reading.estimates}
+def _estimates(results: Iterable[CheckResult]) -> dict[str, Estimate]:
+    return {e.name: _slim(e) for result in results for e in result.estimates}
 
 
 def _slim(estimate: Estimate) -> Estimate:
@@ -277,5 +441,5 @@ def _slim(estimate: Estimate) -> Estimate:
     return estimate if len(kept) == len(estimate.details) else replace(estimate, details=kept)
 
 
-def _pictures(readings: Iterable[Reading]) -> tuple[Picture, ...]:
-    return tuple({p.name: p for reading in readings for p in reading.pictures}.values())
+def _pictures(results: Iterable[CheckResult]) -> tuple[Picture, ...]:
+    return tuple({p.name: p for result in results for p in result.pictures}.values())

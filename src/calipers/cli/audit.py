@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, S
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
+    from calipers.inputs.rows import Rows
 
 FilesArgument = Annotated[
     list[str],
@@ -45,7 +47,7 @@ def command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Answer the six questions about predictions in a file, in several files or in a data lake.
+    """Answer the six questions about predictions in a file or in a dataset of many files.
 
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
@@ -85,19 +87,26 @@ def run(file: Path, settings: Settings, *, quiet: bool) -> Audit:
 
 def show_plan(file: Path, settings: Settings) -> int:
     """What can be checked, and what to add for the rest."""
-    from calipers.auditing.checks import CHECKS
-    from calipers.auditing.material import check_material
-    from calipers.auditing.plan import plan_audit
+    from calipers.auditing.arguments import rows_of_arguments
     from calipers.cli.options import read_file
 
     predictions, arguments = read_file(file, settings)
-    arguments.pop("source")
-    material = check_material(arguments.pop("y_true"), **arguments)
-    for column, role in predictions.roles.items():
-        print(f"{column}: {role}")
-    for question in plan_audit(material, CHECKS):
-        print(question)
+    about = ("random_state", "origin", "n_calibration")
+    rows = rows_of_arguments(**{key: value for key, value in arguments.items() if key not in about})
+    print_plan(predictions.roles, rows, rows.n)
     return 0
+
+
+def print_plan(roles: Mapping[str, str], head: Rows, n: int) -> None:
+    """What each column was taken for, and which questions can be asked."""
+    from calipers.auditing.checks import CHECKS
+    from calipers.auditing.measurements import Design
+    from calipers.auditing.plan import plan_audit
+
+    for column, role in roles.items():
+        print(f"{column}: {role}")
+    for question in plan_audit(Design(n=n, alphas=head.alphas, head=head), CHECKS):
+        print(question)
 
 
 def write(found: Audit, *, out: Path | None, html: Path | None, markdown: Path | None) -> None:

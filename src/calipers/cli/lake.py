@@ -37,34 +37,21 @@ def source_of(files: Sequence[str], settings: Settings, storage: Mapping[str, st
 
 def run_lake(source: FileSource, settings: Settings, *, engine: str, plan: bool, quiet: bool) -> Audit | None:
     """The audit of all rows, with a progress bar; or its plan, printed."""
-    from calipers.auditing import audit_stream
+    from calipers.auditing import audit
+    from calipers.cli.audit import print_plan
     from calipers.cli.progress import check_progress
 
     if plan:
-        show_lake_plan(source)
+        pieces = source.pieces()
+        n = sum(piece.rows for piece in pieces)
+        print(f"{n} rows in {len(source.files())} file(s), streamed")
+        print_plan(pieces[0].roles.described(), pieces[0].head(), n)
         return None
     files = [source.paths] if isinstance(source.paths, str) else source.paths
-    name = Path(files[0].rstrip("/")).stem.strip("*") or "lake"
+    name = Path(files[0].rstrip("/")).stem.strip("*") or "rows"
     with check_progress(quiet=quiet, title="Reading") as progress:
-        return audit_stream(
-            source, alpha=source.alpha, n_calibration=settings.n_calibration, random_state=settings.seed or 0,
-            engine=engine, mute=settings.mute, name=name, place=", ".join(files), progress=progress,
+        return audit(
+            source=source, alpha=source.alpha, n_calibration=settings.n_calibration,
+            random_state=settings.seed or 0, engine=engine, mute=settings.mute, name=name,
+            origin=", ".join(files), progress=progress,
         )  # fmt: skip
-
-
-def show_lake_plan(source: FileSource) -> None:
-    """What can be checked with the columns of the first rows."""
-    from calipers.auditing.checks import CHECKS
-    from calipers.auditing.material import check_material
-    from calipers.auditing.plan import plan_audit
-
-    pieces = source.pieces()
-    head = pieces[0].head()
-    given = {name: value for name, value in head.given.items() if name != "row_id"}
-    classes = None if "intervals" in given else head.classes
-    material = check_material(given.pop("y_true"), **given, alpha=source.alpha, classes=classes)
-    for column, role in pieces[0].roles.described().items():
-        print(f"{column}: {role}")
-    print(f"{sum(piece.rows for piece in pieces)} rows in {len(source.files())} file(s), streamed")
-    for question in plan_audit(material, CHECKS):
-        print(question)

@@ -227,7 +227,7 @@ def read_file(file: Path, settings: Settings) -> tuple[Predictions, dict[str, An
         arguments["alpha"] = alphas if len(alphas) > 1 else alphas[0]
     if settings.n_calibration is not None:
         arguments["n_calibration"] = settings.n_calibration
-    return predictions, arguments | {"random_state": seed, "source": str(file)}
+    return predictions, arguments | {"random_state": seed, "origin": str(file)}
 
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:

@@ -23,7 +23,7 @@ from calipers.inputs import Features, check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics.conditional.classifier import deal, logistic_gain
 from calipers.metrics.conditional.losses import SIDES, check_distance, clip_to_side
-from calipers.metrics.states.sampling import Sample, rows_outside
+from calipers.metrics.states.sampling import rows_outside
 from calipers.results import Estimate, EstimateTable
 
 N_JUDGES = 5
@@ -105,9 +105,10 @@ class Jury:
         return np.stack([judge.predict(values) for judge in self.judges])
 
 
-def form_jury(sample: Sample, covered: np.ndarray, alpha: float, seed: int) -> Jury:
+def form_jury(
+    features: Features, keys: np.ndarray, threshold: float, covered: np.ndarray, alpha: float, seed: int
+) -> Jury:
     """Five judges from the five folds of a sample."""
-    features = check_features(sample.given["X"])
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
         raise InputError(
@@ -126,7 +127,7 @@ def form_jury(sample: Sample, covered: np.ndarray, alpha: float, seed: int) -> J
     below, at = np.mean(expected < cut), np.mean(expected == cut)
     share = float((PICKED - below) / at) if at else 0.0
     return Jury(
-        judges, 1.0 - alpha, features.take(np.arange(0)), np.sort(sample.keys), sample.threshold, seed,
+        judges, 1.0 - alpha, features.take(np.arange(0)), np.sort(keys), threshold, seed,
         np.concatenate([[cut], cuts]), share,
     )  # fmt: skip
 
@@ -237,6 +238,10 @@ class JuryState(State):
         return self
 
     def finish(self) -> Any:
+        """The state itself: its fields are the numbers."""
+        return self
+
+    def table(self) -> EstimateTable:
         """The table of excess risks, by loss and side."""
         found = {}
         for loss in self.losses:

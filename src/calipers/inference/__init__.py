@@ -16,7 +16,13 @@ from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
-from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
+from calipers.inference.proportions import (
+    Interval,
+    binomial_p_value,
+    clopper_pearson,
+    normal_quantile,
+    wilson,
+)
 from calipers.inference.rank_tests import (
     average_shared_rank,
     block_ranks,
@@ -57,6 +63,7 @@ __all__ = [
     "holm",
     "mean_estimate",
     "monte_carlo_p",
+    "normal_quantile",
     "paired_difference",
     "permutation_test",
     "poisson_sums",

@@ -193,7 +193,6 @@ def test_codes_are_unique_and_belong_to_their_question() -> None:
     assert len({check.code for check in CHECKS}) == len(CHECKS)
     for check in CHECKS:
         assert check.code[:4] == f"CAL{hundreds[check.question]}"
-        assert (check.once is None) != (check.at_level is None)
         assert check.add.endswith(".")
 
 

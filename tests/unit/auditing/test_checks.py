@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import calipers
+from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.everywhere import Parts
 from calipers.auditing.checks.forecast import later_rows
 from calipers.auditing.checks.probabilities import range_in_words
-from calipers.auditing.material import check_material
 from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson, sidak_confidence
+from tests.unit.auditing.measured import measured
 
 
 def finding(found: calipers.auditing.Audit, code: str) -> calipers.results.Finding:
@@ -83,21 +84,21 @@ def test_a_stated_time_finds_the_drift_of_shuffled_rows(kind: str) -> None:
 
 def test_shuffled_rows_are_accused_of_drift_no_more_often_than_stated() -> None:
     rng = np.random.default_rng(4)
-    material = [
-        check_material(rng.normal(size=200), intervals=np.tile([-1.6, 1.6], (200, 1)), random_state=i)
+    measurements = [
+        measured(rng.normal(size=200), intervals=np.tile([-1.6, 1.6], (200, 1)), code="CAL601", seed=i)
         for i in range(300)
     ]
     from calipers.auditing.checks.forecast import next_batch
 
-    p = np.array([next_batch(m).p_value for m in material], dtype=float)
+    p = np.array([next_batch(m, None).p_value for m in measurements], dtype=float)
     assert np.sum(p <= 0.05) <= 28  # binomial(300, 0.05): 28 is passed in less than 1 of 1000
 
 
 def test_rows_of_one_time_stay_in_one_half() -> None:
     rows = {"intervals": np.tile([0.0, 1.0], (6, 1))}
-    material = check_material(np.zeros(6), time=[1, 2, 2, 2, 2, 3], **rows)
+    material = rows_of_arguments(np.zeros(6), time=[1, 2, 2, 2, 2, 3], **rows)
     assert later_rows(material).tolist() == [False, False, False, False, False, True]
-    same = check_material(np.zeros(6), time=np.ones(6), **rows)
+    same = rows_of_arguments(np.zeros(6), time=np.ones(6), **rows)
     assert later_rows(same).tolist() == [False, False, False, True, True, True]
 
 
@@ -107,7 +108,7 @@ def test_rows_of_one_time_stay_in_one_half() -> None:
 )
 def test_times_that_cannot_be_ordered_are_refused(time: list[str], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        check_material(np.zeros(6), intervals=np.tile([0.0, 1.0], (6, 1)), time=time)
+        rows_of_arguments(np.zeros(6), intervals=np.tile([0.0, 1.0], (6, 1)), time=time)
 
 
 class Steep:
@@ -125,15 +126,14 @@ def test_a_model_in_place_of_ease_is_asked_about_changed_rows() -> None:
     X = np.linspace(-2, 2, 101)[:, None]
     P = Steep().predict_proba(X)
     y = (np.random.default_rng(5).random(101) < P[:, 1]).astype(int)
-    material = check_material(y, probabilities=P, X=X, ease=Steep(), random_state=0)
-    assert material.ease is not None
-    assert abs(int(np.argmin(material.ease)) - 50) < 25
-    assert material.ease[0] > material.ease[50]
+    ease = rows_of_arguments(y, probabilities=P, X=X, ease=Steep(), seed=0)["ease"]
+    assert abs(int(np.argmin(ease)) - 50) < 25
+    assert ease[0] > ease[50]
 
 
 def test_a_model_in_place_of_ease_needs_features() -> None:
     with pytest.raises(InputError, match="needs X"):
-        check_material([0, 1], probabilities=[0.2, 0.8], ease=Steep().predict_proba)
+        rows_of_arguments([0, 1], probabilities=[0.2, 0.8], ease=Steep().predict_proba)
 
 
 def test_the_part_named_beforehand_has_an_interval_of_its_own() -> None:
@@ -186,19 +186,19 @@ def test_fewer_parts_along_difficulty_where_the_hardest_would_hold_too_few_rows(
     rng = np.random.default_rng(9)
     for n, parts in ((400, 4), (1500, 5), (5000, 10)):
         y, ease = rng.normal(size=n), rng.normal(size=n)
-        material = check_material(y, intervals=np.tile([-1.6, 1.6], (n, 1)), ease=ease, random_state=0)
-        reading = adaptive.coverage_along_difficulty(material, material.levels[0])
-        assert reading.evidence is not None
-        assert len(reading.evidence.details["labels"]) == parts
+        m = measured(y, intervals=np.tile([-1.6, 1.6], (n, 1)), ease=ease, code="CAL401")
+        result = adaptive.coverage_along_difficulty(m, m.design.levels[0])
+        assert result.evidence is not None
+        assert len(result.evidence.details["labels"]) == parts
 
 
 def test_a_place_without_evidence_of_its_own_is_not_named() -> None:
     y, intervals, X = failing_corner(0, 600)
-    material = check_material(y, intervals=intervals, X=X, random_state=0)
-    level = material.levels[0]
-    weak = {rule: replace(e, p_value=0.4) for rule, e in regions.regions_below(material, level).items()}
+    m = measured(y, intervals=intervals, X=X, code="CAL202")
+    level = m.design.levels[0]
+    weak = {rule: replace(e, p_value=0.4) for rule, e in regions.regions_below(m, level).items()}
     with patch.object(features, "regions_below", return_value=weak):
-        assert "Worst where" not in features.by_features_with_place(material, level).fault
+        assert "Worst where" not in features.by_features(m, level).fault
 
 
 def test_an_easy_part_that_is_missed_is_not_called_hard() -> None:

@@ -36,11 +36,11 @@ def test_a_bad_group_gets_its_own_threshold_and_the_fault_is_gone(seed: int) -> 
 def test_before_and_after_are_measured_on_the_same_untouched_rows(seed: int) -> None:
     audit = calipers.audit(**heteroscedastic(2000, seed), random_state=seed)
     repaired = audit.repair(held_out=0.25)
-    assert repaired.before.material.n == repaired.after.material.n == 500
-    assert repaired.before.material.y.tolist() == repaired.after.material.y.tolist()
+    assert repaired.before.data.n == repaired.after.data.n == 500
+    assert repaired.before.data["y"].tolist() == repaired.after.data["y"].tolist()
     # Untouched rows keep their outcome and their group; only the prediction changes.
-    assert repaired.after.material.groups.tolist() == repaired.before.material.groups.tolist()
-    assert repaired.after.material.n_calibration == 1500
+    assert repaired.after.data["groups"].tolist() == repaired.before.data["groups"].tolist()
+    assert repaired.after.design.n_calibration == 1500
 
 
 def test_over_confident_probabilities_are_recalibrated(seed: int) -> None:

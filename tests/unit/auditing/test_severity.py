@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from calipers.auditing.reading import Reading
+from calipers.auditing.check_result import CheckResult
 from calipers.auditing.severity import judge, judge_all
 from calipers.results import Estimate
 
 
-def reading(**fields: object) -> Reading:
+def reading(**fields: object) -> CheckResult:
     base = {
         "code": "CAL999", "title": "planted", "question": "coverage", "p_value": 0.001, "effect": 0.06,
         "effect_low": 0.03, "effect_high": 0.09, "tolerance": 0.02, "fault": "It fails.", "clean": "It holds.",
         "evidence": Estimate(name="coverage", value=0.84, n=500),
     }  # fmt: skip
-    return Reading(**(base | fields))
+    return CheckResult(**(base | fields))
 
 
 CASES = {

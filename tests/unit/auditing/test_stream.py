@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import calipers
-from calipers.auditing import audit_stream
+from calipers.auditing import audit
 from calipers.cli import main
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, FileSource
@@ -77,7 +77,7 @@ def in_memory(rows):
 def streamed(rows, tmp_path_factory):
     pattern = write(rows, tmp_path_factory.mktemp("lake"), [900, 2100])
     source = FileSource(pattern, features=True, piece_rows=700)
-    return audit_stream(source, alpha=0.1, n_calibration=500, random_state=0)
+    return audit(source=source, alpha=0.1, n_calibration=500, random_state=0, sample_rows=1500)
 
 
 def test_numbers_from_all_rows_are_those_of_an_audit_in_memory(in_memory, streamed):
@@ -110,7 +110,7 @@ def test_the_same_codes_and_severities(in_memory, streamed):
 
 def test_a_streamed_audit_writes_every_report_and_says_what_it_is(streamed, tmp_path):
     assert streamed.rows == 3000
-    assert streamed.material.n == 1500
+    assert streamed.data.n == 1500
     document = json.loads(streamed.to_json())
     assert document["about"]["rows"] == 3000
     assert document["about"]["sample_rows"] == 1500
@@ -126,7 +126,7 @@ def test_no_split_of_the_rows_changes_the_audit(rows):
     given = {k: v for k, v in rows.items() if k != "p_values"} | {"sets": rows["p_values"] > 0.1}
     given = {k: v[:1500] for k, v in given.items()}
     audits = [
-        audit_stream(ArraySource(given, piece_rows=k), alpha=0.1, random_state=3, sample_rows=400)
+        audit(source=ArraySource(given, piece_rows=k), alpha=0.1, random_state=3, sample_rows=400)
         for k in (1500, 211)
     ]
     first, second = (audit.estimates for audit in audits)
@@ -144,7 +144,7 @@ def test_intervals_at_two_levels_stream_like_in_memory():
     given = {"y_true": rows["y_true"], "intervals": ends}
     alone = calipers.audit(**given, alpha=[0.05, 0.2], random_state=0)
     source = ArraySource(given, alpha=[0.05, 0.2], piece_rows=800)
-    streamed = audit_stream(source, alpha=[0.05, 0.2], random_state=0)
+    streamed = audit(source=source, alpha=[0.05, 0.2], random_state=0)
     for name in ("coverage at alpha=0.05", "coverage at alpha=0.2", "mean width at alpha=0.2",
                  "share of infinite intervals at alpha=0.05"):  # fmt: skip
         assert_close(streamed.estimates[name], alone.estimates[name], name)
@@ -152,7 +152,7 @@ def test_intervals_at_two_levels_stream_like_in_memory():
 
 def test_features_tell_where_coverage_fails_over_a_lake():
     rows = regression(6000)
-    found = audit_stream(ArraySource(rows, piece_rows=1000), alpha=0.1, random_state=0, sample_rows=2000)
+    found = audit(source=ArraySource(rows, piece_rows=1000), alpha=0.1, random_state=0, sample_rows=2000)
     finding = next(f for f in found.findings if f.code == "CAL202")
     assert finding.outcome == "fault"
     table = found.estimates
@@ -200,9 +200,14 @@ def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals,
     assert "Checked by CAL101" in out
     assert main(["audit", file, "--json"]) in (0, 1)
     assert json.loads(capsys.readouterr().out)["about"]["sample_rows"] is None
+    alone = main(["audit", file, "--json"]), json.loads(capsys.readouterr().out)["estimates"]["coverage"]
     monkeypatch.setattr("calipers.inputs.files.formats.available_memory", lambda: 10_000)
-    assert main(["audit", file, "--json"]) in (0, 1)
-    assert json.loads(capsys.readouterr().out)["about"]["sample_rows"] == 250
+    assert main(["audit", file, "--plan"]) == 0
+    assert "500 rows in 1 file(s), streamed" in capsys.readouterr().out
+    assert (
+        main(["audit", file, "--json"]),
+        json.loads(capsys.readouterr().out)["estimates"]["coverage"],
+    ) == alone
     assert main(["audit", str(folder / "nothing*.parquet")]) == 2
     assert "no file matches" in capsys.readouterr().err
     assert main(["audit", file, "--engine", "slurm"]) == 2
@@ -213,4 +218,4 @@ def test_one_stray_row_is_named():
     rows = regression(400) | {"X": None}
     rows["y_true"] = np.where(np.arange(400) == 7, np.nan, rows["y_true"])
     with pytest.raises(InputError, match="y_true has 1 NaN"):
-        audit_stream(ArraySource(rows), alpha=0.1)
+        audit(source=ArraySource(rows), alpha=0.1)

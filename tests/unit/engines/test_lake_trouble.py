@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import calipers
-from calipers.auditing import audit_stream
+from calipers.auditing import audit
 from calipers.cli import main
 from calipers.engines import FileSource, measure
 from calipers.engines.running import LocalEngine
@@ -123,7 +123,7 @@ def test_files_of_all_sorts_give_the_numbers_of_one_table(write, tmp_path):
 def test_classes_are_matched_by_name_where_files_order_them_differently(tmp_path):
     (tmp_path / "lake").mkdir()
     other_order(tmp_path / "lake").write_parquet(tmp_path / "one.parquet")
-    streamed = audit_stream(FileSource(str(tmp_path / "lake")), random_state=0, mute=MUTED)
+    streamed = audit(source=FileSource(str(tmp_path / "lake")), random_state=0, mute=MUTED)
     given = read_predictions(tmp_path / "one.parquet").arguments()
     alone = calipers.audit(**given, random_state=0, mute=MUTED)
     name = "calibration error of the worst class"
@@ -143,7 +143,8 @@ def test_folders_are_groups_of_csv_files_too(tmp_path):
         (tmp_path / f"region={region}").mkdir()
         rows(seed).write_csv(tmp_path / f"region={region}" / "part.csv")
     source = FileSource(str(tmp_path), choice=ColumnChoice(group="region"))
-    assert audit_stream(source, random_state=0, mute=MUTED).material.group_labels == ("north", "south")
+    found = audit(source=source, random_state=0, mute=MUTED)
+    assert set(found.data["groups"]) == {"north", "south"}
 
 
 # What is written as b.parquet beside a good a.parquet -> what is said about it.
@@ -199,12 +200,12 @@ def test_features_that_differ_between_files_are_refused_with_the_remedy(tmp_path
     with pytest.raises(
         InputError, match=r"b.parquet has no column 'age' \(feature\), which .* with --features"
     ):
-        audit_stream(FileSource(str(tmp_path), features=True))
+        audit(source=FileSource(str(tmp_path), features=True))
     rows(1).with_columns(age=pl.lit("three")).write_parquet(tmp_path / "b.parquet")
     with pytest.raises(
         InputError, match=r"column 'age' holds numbers in .*a.parquet and text in .*b.parquet"
     ):
-        audit_stream(FileSource(str(tmp_path), features=True))
+        audit(source=FileSource(str(tmp_path), features=True))
 
 
 @pytest.mark.parametrize(

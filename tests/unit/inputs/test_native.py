@@ -47,7 +47,7 @@ def test_only_empty_lists_are_empty_sets_of_the_labels_that_happened():
 
 def test_a_label_that_was_predicted_but_never_happened_has_its_own_column():
     found = calipers.audit([1, 2, 1, 2] * 10, sets=[[1], [2, 3], [1], [2]] * 10, random_state=0)
-    assert found.material.classes == (1, 2, 3)
+    assert found.design.classes == (1, 2, 3)
     assert float(found.estimates["coverage"]) == 1.0
 
 

@@ -32,7 +32,7 @@ def test_a_classifier_gives_probabilities_and_its_classes():
         random_state=0,
     )
     assert found.estimates.to_dict() == by_hand.estimates.to_dict()
-    assert found.material.classes == tuple(names.tolist())
+    assert found.design.classes == tuple(names.tolist())
     assert found.name == "LogisticRegression"
 
 
@@ -67,7 +67,7 @@ def test_options_of_the_audit_win_over_what_the_model_says():
     inner = FrozenEstimator(LinearRegression().fit(X[:40], V[:40]))
     model = ConformalRegressor(inner).fit(X[:40], V[:40]).conformalize(X[40:90], V[40:90])
     found = audit_model(model, X[90:], V[90:], n_calibration=None, name="mine", random_state=0)
-    assert found.material.n_calibration is None
+    assert found.design.n_calibration is None
     assert found.name == "mine"
 
 

@@ -1,9 +1,10 @@
 """The table of checks: one file per question.
 
-To add a check: write its function in the file of its question, add a `Check` to that file's ``CHECKS``,
-and describe its code in docs/findings.md (a test compares the two).
+To add a check: write a file with its states and how they are read, ending in a tuple ``CHECKS``; name the
+file here; describe its code in docs/findings.md (a test compares the two). It works in memory and streamed.
 """
 
+from calipers.auditing.check import Check
 from calipers.auditing.checks import (
     adaptive,
     coverage,
@@ -14,7 +15,6 @@ from calipers.auditing.checks import (
     probabilities,
     regions,
 )
-from calipers.auditing.reading import Check
 
 CHECKS: tuple[Check, ...] = (
     *coverage.CHECKS,

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from calipers.auditing import repairs
-from calipers.auditing.checks.everywhere import Parts, Wording, group_counts, part_reading
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Picture, Reading
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.coverage import coverage_counts
+from calipers.auditing.checks.everywhere import Parts, Wording, compare_parts
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.table_states import table_of
+from calipers.inference import normal_quantile
+from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
-from calipers.metrics.adaptivity.ranks import rank_of_label
+from calipers.metrics.adaptivity.ease_states import EaseRangeState
 from calipers.results import Curve, Estimate
 
 QUESTION = "adaptive"
@@ -30,17 +36,20 @@ _NAMES = {
 }  # fmt: skip
 
 
-def ease_of(material: Material) -> tuple[np.ndarray, bool]:
-    """The ease that was given, or the largest probability in its place; and whether it was given."""
-    if material.ease is not None:
-        return material.ease, True
-    return material.require("probabilities").max(axis=1), False
+def parts_of(ease: np.ndarray, n_parts: int, weights: np.ndarray | None = None) -> tuple[np.ndarray, int]:
+    """Part of every row along the ease, 0 the hardest; parts of equal weight, equal ease stays together.
 
-
-def parts_of(ease: np.ndarray, n_parts: int) -> tuple[np.ndarray, int]:
-    """Part of every row along the ease, 0 the hardest; rows of equal ease stay together."""
-    edges = np.unique(np.quantile(ease, np.arange(1, n_parts) / n_parts, method="inverted_cdf"))
-    codes = np.searchsorted(edges, ease, side="left")
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts_of(np.array([0.1, 0.4, 0.4, 0.9]), 2)
+    (array([0, 0, 0, 1]), 2)
+    """
+    order = np.argsort(ease, kind="stable")
+    mass = np.cumsum(np.ones(len(ease)) if weights is None else weights[order])
+    # The first value below and at which a share q of the weight lies, whatever the unit of the weights.
+    at = np.searchsorted(mass, np.arange(1, n_parts) / n_parts * mass[-1] * (1 - 1e-12), side="left")
+    codes = np.searchsorted(np.unique(ease[order][np.minimum(at, len(ease) - 1)]), ease, side="left")
     _, tight = np.unique(codes, return_inverse=True)
     return tight.reshape(-1), int(tight.max()) + 1
 
@@ -61,52 +70,75 @@ def _ordinal(i: int) -> str:
     return f"{i}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(i, 'th') }"
 
 
-def coverage_along_difficulty(material: Material, level: Level) -> Reading:
+def difficulty_states(design: Design, level: Level) -> States:
+    """Coverage of parts along the ease and T-CV; sizes of sets for SSCV."""
+    t_cv_options = {
+        "alpha": level.alpha, "n_bins": partial(_n_bins, fewest=2), "n_calibration": design.n_calibration,
+        "confidence": design.confidence, "n_draws": 999, "random_state": design.generator("t_cv"),
+    }  # fmt: skip
+    columns = ("covered", "empty", "difficulty")
+    return coverage_counts(design, level) | {
+        "parts": EaseRangeState(_parts_along, columns, {"n_bins": _n_parts}, ease="difficulty"),
+        "t_cv": EaseRangeState(t_cv, ("covered", "difficulty"), t_cv_options, ease="difficulty"),
+    }
+
+
+def _n_parts(rows: int) -> int:
+    return next(parts for parts, enough in PARTS if rows >= enough)
+
+
+def _n_bins(rows: int, fewest: int) -> int:
+    return int(np.clip(rows // ROWS_PER_PART, fewest, 50))
+
+
+def _n_shuffles(rows: int) -> int:
+    return int(np.clip(_MOST_SHUFFLED // max(1, rows), 99, 999))
+
+
+def _parts_along(
+    covered: np.ndarray, empty: np.ndarray, ease: np.ndarray, *, sample_weight: np.ndarray, n_bins: int
+) -> Any:
+    """Covered, all and empty rows of parts along the ease, hardest first."""
+    codes, _ = parts_of(ease, n_bins, sample_weight)
+    columns = (sample_weight * covered, sample_weight, sample_weight * empty)
+    return tuple(np.bincount(codes, weights=column) for column in columns)
+
+
+def coverage_along_difficulty(m: Measurements, level: Level) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
-    ease, given = ease_of(material)
-    wanted = next(parts for parts, rows in PARTS if material.n >= rows)
-    codes, n_parts = parts_of(ease, wanted)
-    hits, rows = group_counts(level.covered, codes, n_parts, material.weights)
-    numbers = tuple(_coverage_numbers(material, level, ease))
-    empty = np.bincount(codes, weights=level.size == 0, minlength=n_parts)
-    parts = Parts(hits=hits, rows=rows, labels=part_names(n_parts), kind="difficulty", foremost=0)
-    return difficulty_reading(material, level, parts, empty, given=given, numbers=numbers)
-
-
-def difficulty_reading(
-    material: Material,
-    level: Level,
-    parts: Parts,
-    empty: np.ndarray,
-    *,
-    given: bool,
-    numbers: tuple[Estimate, ...],
-) -> Reading:
-    """What the coverage of parts along the ease, hardest first, and their empty sets say."""
+    given = "ease" in m.design.have
+    hits, rows, empty = m.result("parts", level)
+    parts = Parts(hits=hits, rows=rows, labels=part_names(len(rows)), kind="difficulty", foremost=0)
     wording = Wording(
         code="CAL401", title="hard cases are covered less often", question=QUESTION,
-        repair=repairs.by_difficulty(material.task, level.alpha), cap="issue" if given else "warning",
+        repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
         phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
     )  # fmt: skip
-    reading = part_reading(material, level, parts, wording)
-    if reading.not_applicable:
-        return replace(reading, not_applicable="All rows are equally easy; there is nothing to compare.")
-    clean = f"Hard and easy rows are covered equally often ({_measure(given)})."
-    worst = reading.details["part"]
-    nothing = _empty_words(level, float(empty[worst] / parts.rows[worst]))
-    title = reading.title if 2 * worst < len(parts.rows) else "coverage changes with difficulty"
+    result = compare_parts(m, level, parts, wording)
+    if result.not_applicable:
+        return replace(result, not_applicable="All rows are equally easy; there is nothing to compare.")
+    worst = result.details["part"]
     return replace(
-        reading,
-        title=title,
-        estimates=(*reading.estimates, *numbers),
-        clean=clean,
-        fault=reading.fault + nothing,
+        result,
+        title=result.title if 2 * worst < len(rows) else "coverage changes with difficulty",
+        estimates=(*result.estimates, *_coverage_numbers(m, level)),
+        clean=f"Hard and easy rows are covered equally often ({_measure(given)}).",
+        fault=result.fault + _empty_words(m, level, float(empty[worst] / rows[worst])),
     )
 
 
-def _empty_words(level: Level, share: float) -> str:
+def _coverage_numbers(m: Measurements, level: Level) -> list[Estimate]:
+    found = [replace(m.result("t_cv", level), name=f"t_cv{level.tag}")]
+    if m.task == "classification":
+        covered, size, counts = m.result("counts", level)
+        by_size = sscv(covered, size, alpha=level.alpha, sample_weight=counts, confidence=m.confidence)
+        found.append(replace(by_size, name=f"sscv{level.tag}"))
+    return found
+
+
+def _empty_words(m: Measurements, level: Level, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
-    if level.prediction.dtype.kind != "b":
+    if m.task == "regression":
         return ""
     return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
 
@@ -115,41 +147,38 @@ def _measure(given: bool) -> str:
     return "by ease" if given else "by the largest probability"
 
 
-def _coverage_numbers(material: Material, level: Level, ease: np.ndarray) -> list[Estimate]:
-    bins = int(np.clip(material.n // ROWS_PER_PART, 2, 50))
-    found = t_cv(
-        level.covered, ease, alpha=level.alpha, n_bins=bins, n_calibration=material.n_calibration,
-        sample_weight=material.weights, confidence=material.confidence, n_draws=999,
-        random_state=material.generator("t_cv"),
-    )  # fmt: skip
-    estimates = [replace(found, name=f"t_cv{level.tag}")]
-    if material.task == "classification":
-        by_size = sscv(level.covered, level.size, alpha=level.alpha, sample_weight=material.weights)
-        estimates.append(replace(by_size, name=f"sscv{level.tag}"))
-    return estimates
+def size_states(design: Design, level: Level) -> States:
+    """Sizes over parts along the ease (T-SS); ranks and sizes of sets for Deficit and Excess."""
+    if design.head.get("hardness") is None or design.task == "regression":
+        return {}
+    options = {
+        "n_bins": partial(_n_bins, fewest=3), "confidence": design.confidence,
+        "n_permutations": _n_shuffles,
+        "random_state": design.generator("t_ss"),
+    }  # fmt: skip
+    return {
+        "ranks": table_of("hardness", "size"),
+        "t_ss": EaseRangeState(t_ss, ("hardness", "size", "difficulty"), options, ease="difficulty"),
+    }
 
 
-def hardness(material: Material, level: Level) -> np.ndarray | None:
-    """How hard each row turned out: rank of the true label, or distance from the middle of the interval."""
-    if material.task == "regression":
-        return np.asarray(np.abs(material.y - level.prediction.mean(axis=1)))
-    if material.probabilities is None:
-        return None
-    return np.asarray(rank_of_label(material.y, material.probabilities), dtype=float)
-
-
-def size_along_difficulty(material: Material, level: Level) -> Reading:
+def size_along_difficulty(m: Measurements, level: Level) -> CheckResult:
     """Whether sizes grow where rows are harder, given that some are."""
-    ease, given = ease_of(material)
-    hard = hardness(material, level)
-    base = Reading(code="CAL402", title="size ignores difficulty", question=QUESTION)
-    if hard is None or not (np.isfinite(level.size).all() and np.isfinite(hard).all()):
+    base = CheckResult(code="CAL402", title="size ignores difficulty", question=QUESTION)
+    rows = m.counted_rows(level)
+    if rows is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    ease, size, hard = rows["difficulty"].astype(float), rows["size"].astype(float), rows.get("hardness")
+    if hard is None or not (np.isfinite(size).all() and np.isfinite(hard).all()):
         reason = "Add probabilities." if hard is None else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
-    difficulty = _rank_correlation(-ease, hard, f"correlation of hardness and difficulty{level.tag}")
-    follows = _rank_correlation(-ease, level.size, f"correlation of size and difficulty{level.tag}")
+    given, names = "ease" in m.design.have, ("hardness", "size")
+    difficulty, follows = (
+        _rank_correlation(-ease, column, f"correlation of {name} and difficulty{level.tag}", m.confidence)
+        for name, column in zip(names, (hard, size), strict=True)
+    )
     high = 1.0 if follows.high is None else follows.high
     compared = "are smaller" if high < 0 else "are not larger"
     ignored = high < FOLLOWS and float(difficulty) > 0
@@ -163,12 +192,12 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
         effect_low=None if difficulty.low is None else difficulty.low - FOLLOWS,
         cap="warning",
         fault=f"Some rows are harder than others ({_measure(given)}; rank correlation "
-        f"{float(difficulty):.2f} with how hard they turned out), but the {material.noun} {compared} "
+        f"{float(difficulty):.2f} with how hard they turned out), but the {m.noun} {compared} "
         f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
-        clean=_size_clean(material.noun, follows, float(difficulty), given, ignored=ignored),
-        repair=repairs.by_difficulty(material.task, level.alpha),
-        estimates=(follows, difficulty, *_size_numbers(material, level, ease, hard)),
-        pictures=(_size_picture(material, level, ease, hard),),
+        clean=_size_clean(m.noun, follows, float(difficulty), given, ignored=ignored),
+        repair=repairs.by_difficulty(m.task, level.alpha),
+        estimates=(follows, difficulty, *_size_numbers(m, level, rows)),
+        pictures=(_size_picture(m, level, rows),),
         details={"alpha": level.alpha, "difficulty_correlation": float(difficulty)},
     )
 
@@ -186,12 +215,12 @@ def _size_clean(noun: str, follows: Estimate, difficulty: float, given: bool, *,
     return f"Nothing shows that the {noun} ignore difficulty: {size}."
 
 
-def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str) -> Estimate:
+def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float) -> Estimate:
     """Spearman's correlation with the interval of Bonett and Wright; 0 exactly when one side is constant."""
     fields: dict[str, Any] = {
         "name": name,
         "n": len(x),
-        "confidence": 0.95,
+        "confidence": confidence,
         "method": "Spearman's rank correlation, interval of Bonett and Wright (2000)",
     }
     if not np.ptp(x) or not np.ptp(y):
@@ -200,34 +229,39 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str) -> Estimate:
     r = float(found.statistic)
     error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
-    low, high = np.tanh(z - 1.959964 * error), np.tanh(z + 1.959964 * error)
+    half = normal_quantile(confidence) * error
+    low, high = np.tanh(z - half), np.tanh(z + half)
     p = float(found.pvalue)
     return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
 
 
-def _size_numbers(material: Material, level: Level, ease: np.ndarray, hard: np.ndarray) -> list[Estimate]:
-    bins = int(np.clip(material.n // ROWS_PER_PART, 3, 50))
-    found = t_ss(
-        hard, level.size, ease, n_bins=bins, sample_weight=material.weights, confidence=material.confidence,
-        n_permutations=int(np.clip(_MOST_SHUFFLED // material.n, 99, 999)),
-        random_state=material.generator("t_ss"),
-    )  # fmt: skip
-    estimates = [replace(found, name=f"t_ss{level.tag}")]
-    if material.task == "classification":
-        for measure in (deficit, excess):
-            value = measure(hard, level.size, sample_weight=material.weights, confidence=material.confidence)
-            estimates.append(replace(value, name=f"{measure.__name__}{level.tag}"))
-    return estimates
+def _size_numbers(m: Measurements, level: Level, rows: Rows) -> list[Estimate]:
+    if (found := m.result("t_ss", level)) is None:
+        found = t_ss(
+            rows["hardness"], rows["size"], rows["difficulty"], n_bins=_n_bins(rows.n, 3),
+            confidence=m.confidence, n_permutations=_n_shuffles(rows.n),
+            random_state=m.generator("t_ss"),
+        )  # fmt: skip
+        return [replace(found, name=f"t_ss{level.tag}")]
+    ranks, size, counts = m.result("ranks", level)
+    named = {measure.__name__: measure for measure in (deficit, excess)}
+    own = [
+        replace(
+            measure(ranks, size, sample_weight=counts, confidence=m.confidence), name=f"{name}{level.tag}"
+        )
+        for name, measure in named.items()
+    ]
+    return [replace(found, name=f"t_ss{level.tag}"), *own]
 
 
-def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.ndarray) -> Picture:
-    codes, n_parts = parts_of(ease, int(np.clip(material.n // ROWS_PER_PART, 2, 20)))
-    share = (np.arange(n_parts) + 0.5) / n_parts
-    unit = "labels in the set" if material.task == "classification" else "width of the interval"
-    outcome = "rank of the true label" if material.task == "classification" else "absolute error"
+def _size_picture(m: Measurements, level: Level, rows: Rows) -> Picture:
+    n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
+    codes, n_parts = parts_of(rows["difficulty"].astype(float), n_parts)
+    unit = "labels in the set" if m.task == "classification" else "width of the interval"
+    outcome = "rank of the true label" if m.task == "classification" else "absolute error"
     curves = tuple(
-        _mean_curve(name, values, codes, n_parts, share, unit)
-        for name, values in ((unit, level.size), (outcome, hard))
+        _mean_curve(name, values.astype(float), codes, unit, m.confidence)
+        for name, values in ((unit, rows["size"]), (outcome, rows["hardness"]))
     )
     return Picture(
         name=f"size_by_difficulty{level.tag}".replace(" ", "_"), question=QUESTION,
@@ -237,16 +271,15 @@ def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.n
     )  # fmt: skip
 
 
-def _mean_curve(
-    name: str, values: np.ndarray, codes: np.ndarray, n_parts: int, share: np.ndarray, unit: str
-) -> Curve:
-    rows = np.bincount(codes, minlength=n_parts)
-    mean = np.bincount(codes, weights=values, minlength=n_parts) / rows
-    square = np.bincount(codes, weights=values**2, minlength=n_parts) / rows
-    half = 1.959964 * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
+def _mean_curve(name: str, values: np.ndarray, codes: np.ndarray, unit: str, confidence: float) -> Curve:
+    rows = np.bincount(codes)
+    mean = np.bincount(codes, weights=values) / rows
+    square = np.bincount(codes, weights=values**2) / rows
+    half = normal_quantile(confidence) * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
     return Curve(
-        name=name, x=share, y=mean, low=mean - half, high=mean + half, confidence=0.95,
-        x_label="share of rows, hardest first", y_label=unit, method="mean and normal interval per part",
+        name=name, x=(np.arange(len(rows)) + 0.5) / len(rows), y=mean, low=mean - half, high=mean + half,
+        confidence=confidence, x_label="share of rows, hardest first", y_label=unit,
+        method="mean and normal interval per part",
     )  # fmt: skip
 
 
@@ -258,7 +291,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "difficulty"),
         add=_ADD,
-        at_level=coverage_along_difficulty,
+        states=difficulty_states,
+        read=coverage_along_difficulty,
     ),
     Check(
         code="CAL402",
@@ -266,6 +300,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "difficulty"),
         add=_ADD,
-        at_level=size_along_difficulty,
+        states=size_states,
+        read=size_along_difficulty,
+        on_sample=True,
     ),
 )

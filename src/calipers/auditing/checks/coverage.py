@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from calipers.auditing import repairs
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Picture, Reading
-from calipers.inference import wilson
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.table_states import table_of
+from calipers.inference import normal_quantile, wilson
 from calipers.inputs import covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
@@ -24,7 +26,6 @@ ASSUMED_CALIBRATION = 500
 # Largest excess of small p-values that is not worth acting on, and rows that are enough to see more.
 P_VALUE_TOLERANCE = 0.03
 MOST_P_VALUES = 20_000
-_NORMAL = 1.959963984540054
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
@@ -35,7 +36,7 @@ def tolerance_at(alpha: float) -> float:
 
 def rows_for(alpha: float, half_width: float) -> int:
     """Rows at which a coverage near the promise is known to within the half-width, at 95 %."""
-    return int(np.ceil(_NORMAL**2 * alpha * (1 - alpha) / half_width**2))
+    return int(np.ceil(normal_quantile(0.95) ** 2 * alpha * (1 - alpha) / half_width**2))
 
 
 def interval_of(estimate: Estimate) -> tuple[float, float]:
@@ -44,36 +45,33 @@ def interval_of(estimate: Estimate) -> tuple[float, float]:
     return -np.inf if low is None else low, np.inf if high is None else high
 
 
-def marginal(material: Material, level: Level) -> Reading:
+def coverage_counts(design: Design, level: Level) -> States:
+    """Covered and missed rows, of every size for sets of labels."""
+    columns = ("covered", "size") if design.task == "classification" else ("covered",)
+    return {"counts": table_of(*columns)}
+
+
+def marginal(m: Measurements, level: Level) -> CheckResult:
     """Marginal coverage against the promise, under the law of a finite calibration sample."""
+    covered, *_, counts = m.result("counts", level)
     estimate = coverage_of_rows(
-        level.covered,
-        alpha=level.alpha,
-        n_calibration=material.n_calibration,
-        weights=material.weights,
-        confidence=material.confidence,
-        name=f"coverage{level.tag}",
-    )
-    return marginal_reading(material, level, estimate)
+        covered, alpha=level.alpha, n_calibration=m.design.n_calibration, weights=counts,
+        confidence=m.confidence, name=f"coverage{level.tag}",
+    )  # fmt: skip
+    result = _side(m, level, estimate, below=float(estimate) < level.promised)
+    several = m.sample.get("p_values") is not None or len(m.design.levels) > 1
+    return replace(result, estimates=(estimate,), pictures=(by_alpha(m),) if several else ())
 
 
-def marginal_reading(material: Material, level: Level, estimate: Estimate) -> Reading:
-    """What the coverage of all rows says."""
-    below = float(estimate) < level.promised
-    reading = _side(material, level, estimate, below=below)
-    pictures = (by_alpha(material),) if material.p_values is not None or len(material.levels) > 1 else ()
-    return replace(reading, estimates=(estimate,), pictures=pictures)
-
-
-def _side(material: Material, level: Level, estimate: Estimate, *, below: bool) -> Reading:
-    value, promised, noun = float(estimate), format_percent(level.promised), material.noun
+def _side(m: Measurements, level: Level, estimate: Estimate, *, below: bool) -> CheckResult:
+    value, promised, noun = float(estimate), format_percent(level.promised), m.noun
     below_by = interval_of(estimate)
     ends = (level.promised - below_by[1], level.promised - below_by[0])
     low, high = ends if below else (-ends[1], -ends[0])
-    luck, cap = _calibration_luck(material, level, estimate)
+    luck, cap = _calibration_luck(m, level, estimate)
     says = f"The {noun} cover {_percent(value)} of the rows; {promised} was promised"
     ending = "." if below else ": they are larger than they need to be."
-    return Reading(
+    return CheckResult(
         code="CAL101" if below else "CAL102",
         title="under-coverage" if below else "over-coverage",
         question=QUESTION,
@@ -86,16 +84,16 @@ def _side(material: Material, level: Level, estimate: Estimate, *, below: bool) 
         fault=says + ending + luck,
         clean=f"The {noun} cover {_percent(value)}, as promised ({promised}) up to sampling noise.",
         where=level.tag.strip(),
-        repair=repairs.reconformalise(material.task, level.alpha),
+        repair=repairs.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
         rows_needed=rows_for(level.alpha, tolerance_at(level.alpha)),
-        details={"alpha": level.alpha, "n_calibration": material.n_calibration},
+        details={"alpha": level.alpha, "n_calibration": m.design.n_calibration},
     )
 
 
-def _calibration_luck(material: Material, level: Level, estimate: Estimate) -> tuple[str, str]:
+def _calibration_luck(m: Measurements, level: Level, estimate: Estimate) -> tuple[str, str]:
     """A healthy predictor conformalised on few rows misses by luck; without n_calibration, allow for it."""
-    if material.n_calibration is not None or estimate.p_value is None:
+    if m.design.n_calibration is not None or estimate.p_value is None:
         return "", "issue"
     rows, hits = int(estimate.n or 0), int(estimate.details["covered"])
     p = float(coverage_law(rows, level.alpha, ASSUMED_CALIBRATION).p_value(hits, "two-sided"))
@@ -108,22 +106,23 @@ def _calibration_luck(material: Material, level: Level, estimate: Estimate) -> t
     return luck, "warning"
 
 
-def uniformity(material: Material) -> Reading:
+def uniformity(m: Measurements, level: None) -> CheckResult:
     """Whether too many p-values of the true labels are small."""
-    rows = np.arange(material.n)
-    if material.n > MOST_P_VALUES:
-        rows = material.generator("CAL103").choice(material.n, MOST_P_VALUES, replace=False)
+    rows = m.counted_rows()
+    base = CheckResult(code="CAL103", title="p-values are too small", question=QUESTION)
+    if rows is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if rows.n > MOST_P_VALUES:
+        rows = rows.take(m.generator("CAL103").choice(rows.n, MOST_P_VALUES, replace=False))
     estimate = p_value_uniformity(
-        material.y[rows], material.require("p_values")[rows], classes=np.arange(len(material.classes)),
-        n_calibration=material.n_calibration or ASSUMED_CALIBRATION, smoothed=False,
-        confidence=material.confidence, random_state=material.generator("CAL103 law"),
+        rows["y"], rows["p_values"], classes=np.arange(len(m.classes)),
+        n_calibration=m.design.n_calibration or ASSUMED_CALIBRATION, smoothed=False,
+        confidence=m.confidence, random_state=m.generator("CAL103 law"),
     )  # fmt: skip
     low, high = interval_of(estimate)
     excess = f"{100 * float(estimate):.1f}"
-    return Reading(
-        code="CAL103",
-        title="p-values are too small",
-        question=QUESTION,
+    return replace(
+        base,
         evidence=estimate,
         p_value=estimate.p_value,
         effect=float(estimate),
@@ -133,7 +132,7 @@ def uniformity(material: Material) -> Reading:
         fault=f"Small p-values of true labels come too often: at some level {excess} % of the rows more than "
         "allowed. Sets made from them cover less than promised.",
         clean="The p-values of true labels are no smaller than they should be.",
-        repair=repairs.reconformalise(material.task, material.alphas[0]),
+        repair=repairs.reconformalise(m.task, m.design.alphas[0]),
         rows_needed=int(np.ceil((1.36 / P_VALUE_TOLERANCE) ** 2)),
         estimates=(estimate,),
     )
@@ -143,43 +142,43 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def by_alpha(material: Material) -> Picture:
-    """Coverage and size over alpha, with the band of a healthy predictor: the slider of the report."""
-    if material.p_values is not None and material.sets is None:
+def by_alpha(m: Measurements) -> Picture:
+    """Coverage and size over alpha, with the band of a valid predictor: the slider of the report."""
+    rows = m.sample
+    if rows.get("p_values") is not None and rows.get("sets") is None:
         alphas = ALPHA_GRID
-        kept = [np.asarray(sets_at(material.p_values, float(a))) for a in alphas]
-        shares = np.array([np.asarray(covered_by_sets(material.y, sets)).mean() for sets in kept])
-        sizes = np.array([np.mean(np.sum(sets, axis=1)) for sets in kept])
+        kept = [np.asarray(sets_at(rows["p_values"], float(a))) for a in alphas]
+        columns = [(np.asarray(covered_by_sets(rows["y"], sets)), np.sum(sets, axis=1)) for sets in kept]
     else:
-        alphas = np.array(material.alphas)
-        shares = np.array([level.covered.mean() for level in material.levels])
-        sizes = np.array([level.size.mean() for level in material.levels])
-    return alpha_picture(material, material.n, alphas, shares, sizes)
+        alphas = np.array(m.design.alphas)
+        levels = [m.rows_at(level) for level in m.design.levels]
+        columns = [(level["covered"], level["size"]) for level in levels]
+    means = [[float(np.average(x, weights=rows.weights)) for x in pair] for pair in columns]
+    n = rows.n if rows.weights is None else float(rows.weights.sum())
+    return _alpha_picture(m, n, alphas, np.array(means).T)
 
 
-def alpha_picture(
-    material: Material, n: int, alphas: np.ndarray, shares: np.ndarray, sizes: np.ndarray
-) -> Picture:
-    """The picture of coverage over alpha from the shares of n rows."""
-    bands = np.array([_band(material, n, float(a)) for a in alphas])
-    low, high = wilson(np.round(shares * n), n, confidence=material.confidence)
+def _alpha_picture(m: Measurements, n: float, alphas: np.ndarray, means: np.ndarray) -> Picture:
+    shares, sizes = means
+    bands = np.array([_band(m, int(n), float(a)) for a in alphas])
+    low, high = wilson(np.round(shares * n), n, confidence=m.confidence)
     order = np.argsort(alphas, kind="stable")
     curve = Curve(
         name="coverage by alpha", x=alphas[order], y=shares[order], low=np.asarray(low)[order],
-        high=np.asarray(high)[order], confidence=material.confidence, null_low=bands[order, 0],
+        high=np.asarray(high)[order], confidence=m.confidence, null_low=bands[order, 0],
         null_high=bands[order, 1], null_level=0.95, x_label="alpha (allowed miscoverage)", y_label="coverage",
-        method="share of covered rows, Wilson interval, exact band of a healthy predictor",
+        method="share of covered rows, Wilson interval, exact band of a valid predictor",
         details={"size": sizes[order], "target": 1 - alphas[order]},
     )  # fmt: skip
     return Picture(
         name="coverage_by_alpha", question=QUESTION, title="Coverage at every alpha",
-        caption="The line should lie inside the grey band, which holds 95 % of the readings of a healthy "
+        caption="The line should lie inside the grey band, which holds 95 % of the readings of a valid "
         "predictor.", kind="line", curves=(curve,),
     )  # fmt: skip
 
 
-def _band(material: Material, n: int, alpha: float) -> tuple[float, float]:
-    return coverage_law(n, alpha, material.n_calibration).share_interval(0.95, "two-sided")
+def _band(m: Measurements, n: int, alpha: float) -> tuple[float, float]:
+    return coverage_law(n, alpha, m.design.n_calibration).share_interval(0.95, "two-sided")
 
 
 CHECKS = (
@@ -189,7 +188,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction",),
         add="Add sets, p_values or intervals: what the predictor promises to contain the outcome.",
-        at_level=marginal,
+        states=coverage_counts,
+        read=marginal,
     ),
     Check(
         code="CAL103",
@@ -197,7 +197,9 @@ CHECKS = (
         question=QUESTION,
         needs=("p_values",),
         add="Add p_values, one column per class.",
-        once=uniformity,
+        once=True,
+        read=uniformity,
+        on_sample=True,
         tasks=("classification",),
     ),
 )

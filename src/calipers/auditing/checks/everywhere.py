@@ -13,9 +13,11 @@ import numpy as np
 from scipy import stats
 
 from calipers.auditing import repairs
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Picture, Reading
+from calipers.auditing.measurements import Design, Level, Measurements
+from calipers.auditing.table_states import table_of
 from calipers.inference import clopper_pearson, sidak_confidence
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
@@ -28,12 +30,12 @@ FEWEST_MISSES = 10
 _SHOWN_GROUPS = 40
 
 
-def group_counts(
-    covered: np.ndarray, codes: np.ndarray, n_groups: int, weights: np.ndarray | None
+def part_counts(
+    covered: np.ndarray, codes: np.ndarray, n_parts: int, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Covered and all rows of every group."""
-    hits = np.bincount(codes, weights=covered if weights is None else covered * weights, minlength=n_groups)
-    rows = np.bincount(codes, weights=weights, minlength=n_groups)
+    """Covered and all rows of every part."""
+    hits = np.bincount(codes, weights=covered if weights is None else covered * weights, minlength=n_parts)
+    rows = np.bincount(codes, weights=weights, minlength=n_parts)
     return hits, rows.astype(float)
 
 
@@ -102,7 +104,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """What a reading about parts says besides its numbers; ``phrase`` turns a label into the place."""
+    """What a result about parts says besides its numbers; ``phrase`` turns a label into the place."""
 
     code: str
     title: str
@@ -112,38 +114,36 @@ class Wording:
     cap: str = "issue"
 
 
-def groups(material: Material, level: Level) -> Reading:
+def group_table(design: Design, level: Level) -> States:
+    """Covered and missed rows of every group."""
+    return {"groups": table_of("covered", "groups")}
+
+
+def groups(m: Measurements, level: Level) -> CheckResult:
     """Coverage of every named group: which one is covered less often than the others."""
-    hits, rows = group_counts(
-        level.covered, material.require("groups"), len(material.group_labels), material.weights
-    )
-    return group_reading(material, level, hits, rows, material.group_labels)
-
-
-def group_reading(
-    material: Material, level: Level, hits: np.ndarray, rows: np.ndarray, labels: tuple[str, ...]
-) -> Reading:
-    """What the coverage of named groups says."""
-    parts = Parts(hits=hits, rows=rows, labels=labels, kind="group")
+    covered, group, counts = m.result("groups", level)
+    labels, codes = np.unique(group, return_inverse=True)
+    hits, rows = part_counts(covered, codes.reshape(-1), len(labels), counts)
+    parts = Parts(hits=hits, rows=rows, labels=tuple(str(label) for label in labels), kind="group")
     wording = Wording(
         code="CAL201", title="a group is under-covered", phrase=lambda label: f"In group {label}",
-        repair=repairs.by_group(material.task, level.alpha),
+        repair=repairs.by_group(m.task, level.alpha),
     )  # fmt: skip
-    return part_reading(material, level, parts, wording)
+    return compare_parts(m, level, parts, wording)
 
 
-def part_reading(material: Material, level: Level, parts: Parts, wording: Wording) -> Reading:
+def compare_parts(m: Measurements, level: Level, parts: Parts, wording: Wording) -> CheckResult:
     """The worst of several disjoint parts of the rows."""
-    base = Reading(code=wording.code, title=wording.title, question=wording.question, cap=wording.cap)
+    base = CheckResult(code=wording.code, title=wording.title, question=wording.question, cap=wording.cap)
     if len(parts.labels) < 2:
         return replace(base, not_applicable=f"There is only one {parts.kind}; a comparison needs two.")
-    low, high = parts.intervals(material.confidence)
+    low, high = parts.intervals(m.confidence)
     at, p = parts.worst(high)
     share, rows, promised = float(parts.shares[at]), parts.rows, level.promised
     # A wrong level is the first question: a part falls short of the promise, or of what the others reach.
     owed = min(promised, parts.rest(at))
     tolerance = PART_TOLERANCE * tolerance_at(level.alpha)
-    evidence = _part_evidence(parts, at, p, (low, high), f"{level.tag}", material.confidence)
+    evidence = _part_evidence(parts, at, p, (low, high), f"{level.tag}", m.confidence)
     return replace(
         base,
         evidence=evidence,
@@ -152,7 +152,7 @@ def part_reading(material: Material, level: Level, parts: Parts, wording: Wordin
         effect_low=float(owed - high[at]),
         effect_high=float(np.max(owed - low)),
         tolerance=tolerance,
-        fault=f"{wording.phrase(parts.labels[at])} the {material.noun} cover {100 * share:.1f} % of "
+        fault=f"{wording.phrase(parts.labels[at])} the {m.noun} cover {100 * share:.1f} % of "
         f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
         f"{100 * parts.hits.sum() / rows.sum():.1f} %.",
         clean=f"No {parts.kind} is covered less often than the others.",
@@ -160,7 +160,7 @@ def part_reading(material: Material, level: Level, parts: Parts, wording: Wordin
         repair=wording.repair,
         rows_needed=int(np.ceil(rows.sum() * rows_for(level.alpha, tolerance) / max(1.0, rows.min()))),
         estimates=(evidence,),
-        pictures=(_part_picture(parts, (low, high), level, material.confidence, base),),
+        pictures=(_part_picture(parts, (low, high), level, m.confidence, base),),
         details={"alpha": level.alpha, "part": at, "shortfall": promised - share},
     )
 
@@ -187,7 +187,7 @@ def _part_evidence(
 
 
 def _part_picture(
-    parts: Parts, ends: tuple[np.ndarray, np.ndarray], level: Level, confidence: float, base: Reading
+    parts: Parts, ends: tuple[np.ndarray, np.ndarray], level: Level, confidence: float, base: CheckResult
 ) -> Picture:
     # Parts along difficulty have an order of their own; groups are shown worst first.
     by_share = np.argsort(parts.shares, kind="stable")
@@ -216,6 +216,7 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "groups"),
         add="Add groups: a label per row (region, site, age band) whose coverage matters on its own.",
-        at_level=groups,
+        states=group_table,
+        read=groups,
     ),
 )

@@ -1,45 +1,51 @@
 """CAL202, does coverage depend on the features: rows expected to fare worst, chosen on other rows.
 
 A classifier learns on one half of the rows where misses happen and picks the fifth of the other half that it
-expects to fare worst; then the halves change places. Given the half it learnt from, the picked rows are any
-rows if coverage does not depend on the features, so the hypergeometric test is exact whatever the classifier.
+expects to fare worst; then the halves change places. With many rows it learns on a sample and picks among all
+others. Given the rows it learnt from, the picked rows are any rows if coverage does not depend on the
+features, so the hypergeometric test is exact whatever the classifier.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from calipers.auditing import repairs
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
 from calipers.auditing.checks.everywhere import (
     FEWEST_MISSES,
     PART_TOLERANCE,
     QUESTION,
     flat_p_values,
-    group_counts,
+    part_counts,
 )
 from calipers.auditing.checks.regions import regions_below, worst_rule
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Picture, Reading
-from calipers.exceptions import InputError
+from calipers.auditing.measurements import NO_EXACT_TEST, Level, Measurements
+from calipers.engines.judging import JuryState, form_jury
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
+from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
-from calipers.results import Curve, Estimate
+from calipers.results import Curve, Estimate, EstimateTable
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a boosted classifier expects to fare worst, taught "
+    "share of covered rows in the fifth that a boosted classifier expects to fare worst, fitted "
     "on the other half of the rows; hypergeometric test in both halves, corrected for two"
+)
+OUTSIDE = (
+    "share of covered rows in the fifth that boosted classifiers, fitted on a sample, expect to fare worst, "
+    "among all rows outside the sample; hypergeometric test"
 )
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
-MOST_RISK_ROWS = 20_000
 _MOST_CATEGORIES = 255
 FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
@@ -49,59 +55,105 @@ FORESEEN = (
 SUSPECT = 0.05
 
 
-def by_features(material: Material, level: Level) -> Reading:
-    """Coverage of the rows that a classifier, taught on other rows, expects to fare worst."""
-    if material.features is None:
-        return Reading(code=CODE, title=TITLE, question=QUESTION, not_applicable="There are no features.")
-    rng = material.generator(f"{CODE}{level.tag}")
-    half = rng.permutation(material.n) < material.n // 2
-    misses = min(int((~level.covered[part]).sum()) for part in (half, ~half))
-    if misses < FEWEST_MISSES:
-        reason = f"A half of the rows has {misses} misses; {FEWEST_MISSES} are needed to learn from."
-        return Reading(code=CODE, title=TITLE, question=QUESTION, not_applicable=reason)
-    picked = np.zeros(material.n, dtype=bool)
-    p_values = []
-    for learn, judge in ((half, ~half), (~half, half)):
-        picked[judge] = pick_worst(material.features, level.covered, learn, judge, rng)
-        counts = group_counts(
-            level.covered[judge], (~picked[judge]).astype(int), 2,
-            None if material.weights is None else material.weights[judge],
-        )  # fmt: skip
+def ensemble_states(m: Measurements, level: Level) -> States:
+    """Models fitted on the sample, evaluated on all rows outside it; none where the sample is all rows."""
+    covered = m.rows_at(level)["covered"]
+    if m.design.is_whole or int(np.count_nonzero(~covered)) < 2 * FEWEST_MISSES:
+        return {}
+    jury = form_jury(m.features, m.sample.keys(), m.threshold, covered, level.alpha, m.design.seed)
+    return {"ensemble": JuryState(jury, m.design.seed, confidence=m.confidence)}
+
+
+def by_features(m: Measurements, level: Level) -> CheckResult:
+    """Coverage of the rows that a classifier, fitted on other rows, expects to fare worst."""
+    covered = m.rows_at(level)["covered"]
+    misses = int(np.count_nonzero(~covered))
+    if misses < 2 * FEWEST_MISSES:
+        reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
+        return CheckResult(code=CODE, title=TITLE, question=QUESTION, not_applicable=reason)
+    found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
+    result = _with_place(m, level, _risk_result(m, level, found))
+    numbers = [replace(e, name=f"ert {key}{level.tag}") for key, e in found.excess_risk.items()]
+    return replace(result, estimates=(*result.estimates, *numbers), pictures=(found.picture,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RiskyFifth:
+    """Coverage of the rows expected to fare worst and of the others, and what the same models say of all.
+
+    Parameters
+    ----------
+    hits, rows : array (2,)
+        Covered and all rows: of the risky fifth, of the others.
+    p_value : float or None
+        Of the fifth being covered no less often than the others.
+    stated : float or None
+        Mean probability stated for the labels inside the sets of the fifth.
+    excess_risk : EstimateTable
+        The excess risk of the target coverage.
+    picture : Picture
+        Coverage against what was expected.
+    method : str
+        How the fifth was found.
+    """
+
+    hits: np.ndarray
+    rows: np.ndarray
+    p_value: float | None
+    stated: float | None
+    excess_risk: EstimateTable
+    picture: Picture
+    method: str
+
+
+def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
+    """Each half of the rows judged by a model fitted on the other."""
+    rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
+    covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
+    picked = np.zeros(rows.n, dtype=bool)
+    for train, test in ((half, ~half), (~half, half)):
+        picked[test] = pick_worst(m.features, covered, train, test, rng)
+        weights = None if rows.weights is None else rows.weights[test]
+        counts = part_counts(covered[test], (~picked[test]).astype(int), 2, weights)
         p_values.append(flat_p_values(*counts)[0])
     p = float(np.min(p_values)) * 2
-    p_value = None if np.isnan(p) else min(1.0, p)
-    counts = group_counts(level.covered, (~picked).astype(int), 2, material.weights)
-    high = float(clopper_pearson(counts[0][0], counts[1][0], confidence=material.confidence)[1])
-    foreseen = is_foreseen(material, level, picked, high)
-    reading = risk_reading(material, level, *counts, p_value, foreseen=foreseen)
-    numbers, picture = excess_risk(material, level)
-    return replace(reading, estimates=(*reading.estimates, *numbers), pictures=(picture,))
-
-
-def excess_risk(material: Material, level: Level) -> tuple[list[Estimate], Picture]:
-    """The excess risk of the target coverage, and coverage over tenths of what was expected of the rows."""
-    rows = np.arange(material.n)
-    if material.n > MOST_RISK_ROWS:
-        rows = material.generator(f"ERT rows{level.tag}").choice(material.n, MOST_RISK_ROWS, replace=False)
-    if material.features is None:
-        raise InputError("X was not given to the audit.")
+    hits, n = part_counts(covered, (~picked).astype(int), 2, rows.weights)
     table = ert_table(
-        material.features.take(rows), level.covered[rows], alpha=level.alpha, losses=("l1", "l2"),
-        null="flat",
-        sample_weight=None if material.weights is None else material.weights[rows],
-        confidence=material.confidence, random_state=material.generator(f"ERT{level.tag}"),
+        m.features, covered, alpha=level.alpha, losses=("l1", "l2"), null="flat",
+        sample_weight=rows.weights, confidence=m.confidence, random_state=m.generator(f"ERT{level.tag}"),
     )  # fmt: skip
     expected = np.asarray(table["l1"].details["predictions"])
-    named = [replace(found, name=f"ert {key}{level.tag}") for key, found in table.items()]
-    return named, _expected_picture(expected, level.covered[rows], level, material.confidence)
+    return RiskyFifth(
+        hits=hits, rows=n, p_value=None if np.isnan(p) else min(1.0, p), stated=_stated(rows.take(picked)),
+        excess_risk=table, picture=_tenths_picture(expected, rows, level, m.confidence), method=HALVES,
+    )  # fmt: skip
 
 
-def _expected_picture(expected: np.ndarray, covered: np.ndarray, level: Level, confidence: float) -> Picture:
-    parts = np.array_split(np.argsort(expected, kind="stable"), min(10, len(expected)))
-    hits = np.array([covered[part].sum() for part in parts], dtype=float)
-    rows = np.array([len(part) for part in parts], dtype=float)
-    means = np.array([expected[part].mean() for part in parts])
-    return expectation_picture(means, hits, rows, level, confidence)
+def _outside_the_sample(m: Measurements, level: Level) -> RiskyFifth:
+    """All rows outside the sample judged by models fitted on it."""
+    ensemble: JuryState = m.result("ensemble", level)
+    hits, rows = ensemble.picked[:, 0], ensemble.picked[:, 1]
+    p = float(flat_p_values(hits, rows)[0]) if rows.all() else np.nan
+    has_sets = m.sample.get("probabilities") is not None and m.task == "classification"
+    covered, mass, expected = ensemble.tenths[:, ensemble.tenths[1] > 0]
+    return RiskyFifth(
+        hits=hits, rows=np.maximum(rows, 1.0), p_value=None if np.isnan(p) else p,
+        stated=float(ensemble.stated / max(1.0, rows[0])) if has_sets else None,
+        excess_risk=ensemble.table(),
+        picture=expectation_picture(expected / mass, covered, mass, level, m.confidence), method=OUTSIDE,
+    )  # fmt: skip
+
+
+def _tenths_picture(expected: np.ndarray, rows: Rows, level: Level, confidence: float) -> Picture:
+    order = np.argsort(expected, kind="stable")
+    parts = np.array_split(order, min(10, len(expected)))
+    tenth = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    mass = np.ones(rows.n) if rows.weights is None else rows.weights
+    covered, weight, total = (
+        np.bincount(tenth, weights=x[order], minlength=len(parts))
+        for x in (mass * rows["covered"], mass, mass * expected)
+    )
+    return expectation_picture(total / weight, covered, weight, level, confidence)
 
 
 def expectation_picture(
@@ -158,41 +210,38 @@ def coverage_model(features: Features, rng: np.random.Generator) -> Any:
     )
 
 
-def is_foreseen(material: Material, level: Level, picked: np.ndarray, high: float) -> bool:
+def _stated(picked: Rows) -> float | None:
+    """Mean probability stated for the labels inside the sets; None where there are no such sets."""
+    P, sets = picked.get("probabilities"), picked.derived_sets()
+    if P is None or sets is None:
+        return None
+    return float(np.average(np.sum(P * sets, axis=1), weights=picked.weights))
+
+
+def _is_foreseen(found: RiskyFifth, level: Level, high: float) -> bool:
     """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
 
     A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha at every x. Where the
     probabilities foresee what happens, the predictor is coarse, not wrong.
     """
-    if material.probabilities is None or level.prediction.dtype.kind != "b":
-        return False
-    stated = np.sum(material.probabilities[picked] * level.prediction[picked], axis=1)
-    weights = None if material.weights is None else material.weights[picked]
-    return float(np.average(stated, weights=weights)) <= high + tolerance_at(level.alpha)
+    return found.stated is not None and found.stated <= high + tolerance_at(level.alpha)
 
 
-def risk_reading(
-    material: Material,
-    level: Level,
-    hits: np.ndarray,
-    rows: np.ndarray,
-    p: float | None,
-    *,
-    foreseen: bool,
-    method: str = HALVES,
-) -> Reading:
+def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResult:
     """What the coverage of the rows picked as risky, and of the others, says."""
-    low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=material.confidence))
+    hits, rows, p = found.hits, found.rows, found.p_value
+    low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=m.confidence))
+    foreseen = _is_foreseen(found, level, high)
     share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
     owed = min(level.promised, float(hits[1] / rows[1]))
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
-        confidence=material.confidence, n=float(rows[0]), p_value=p, alternative="less",
-        method=method,
-        reason="" if p is not None else "no exact test with weights that are not whole numbers",
+        confidence=m.confidence, n=float(rows[0]), p_value=p, alternative="less",
+        method=found.method,
+        reason="" if p is not None else NO_EXACT_TEST,
         details={"hits": hits, "rows": rows},
     )  # fmt: skip
-    return Reading(
+    return CheckResult(
         code=CODE,
         title=TITLE,
         question=QUESTION,
@@ -202,39 +251,34 @@ def risk_reading(
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"In the fifth of rows that the features mark as risky the {material.noun} cover "
+        fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
         f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
         f"{100 * hits[1] / rows[1]:.1f} %." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
-        repair=repairs.by_group(material.task, level.alpha),
+        repair=repairs.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
         estimates=(evidence,),
         details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
     )
 
 
-def by_features_with_place(material: Material, level: Level) -> Reading:
-    """Coverage along the features and, where it fails, the rule in words that describes the worst place."""
-    return with_place(material, level, by_features(material, level))
-
-
-def with_place(material: Material, level: Level, reading: Reading) -> Reading:
-    """The reading with the worst place, when it is suspect and a search of the material finds one."""
-    suspect = reading.p_value is not None and reading.p_value < SUSPECT and (reading.effect or 0.0) > 0
-    if not suspect or material.weights is not None:
-        return reading
-    under = regions_below(material, level)
+def _with_place(m: Measurements, level: Level, result: CheckResult) -> CheckResult:
+    """The result with the worst place, when it is suspect and a search of the sample finds one."""
+    suspect = result.p_value is not None and result.p_value < SUSPECT and (result.effect or 0.0) > 0
+    if not suspect or m.sample.is_weighted:
+        return result
+    under = regions_below(m, level)
     if not under:
-        return reading
+        return result
     rule = worst_rule(under)
     if (under[rule].p_value or 1.0) > SUSPECT:
-        return reading
+        return result
     mass = 100 * float(under[rule].details["mass"])
     place = f" Worst where {rule} ({mass:.0f} % of the rows)."
     return replace(
-        reading, where=f"{rule}{level.tag}", fault=reading.fault + place,
-        details=dict(reading.details) | {"place": place},
+        result, where=f"{rule}{level.tag}", fault=result.fault + place,
+        details=dict(result.details) | {"place": place},
     )  # fmt: skip
 
 
@@ -245,6 +289,7 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "X"),
         add="Add X, the features of the rows, to find where coverage fails.",
-        at_level=by_features_with_place,
+        from_sample=ensemble_states,
+        read=by_features,
     ),
 )

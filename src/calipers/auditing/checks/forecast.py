@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from calipers.auditing.material import Material
-from calipers.auditing.reading import Check, Picture, Reading
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.inference import normal_quantile
+from calipers.inputs.rows import Rows
+from calipers.metrics.probability_scores import score_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
@@ -25,45 +29,45 @@ _PIECES = 20
 UNTIMED = 20
 
 
-def losses_of(material: Material) -> tuple[str, np.ndarray]:
+def losses_of(rows: Rows) -> tuple[str, np.ndarray]:
     """The loss people ask about: errors of the top label, absolute errors, or misses."""
-    if material.probabilities is not None:
-        return "error rate", (material.probabilities.argmax(axis=1) != material.y).astype(float)
-    if material.task == "regression":
-        ends = material.levels[0].prediction
-        if np.isfinite(ends).all():
-            return "absolute error", np.abs(material.y - ends.mean(axis=1))
-    return "share of misses", (~material.levels[0].covered).astype(float)
+    if rows.get("probabilities") is not None:
+        return "error rate", (~rows["top_is_right"]).astype(float)
+    if rows.task == "regression" and np.isfinite(rows["interval_at_level"]).all():
+        return "absolute error", rows["hardness"]
+    return "share of misses", (~rows["covered"]).astype(float)
 
 
-def _fine_losses(material: Material) -> np.ndarray:
+def _fine_losses(rows: Rows) -> np.ndarray:
     """A loss with few ties, for the test of drift: the Brier score where there are probabilities."""
-    if material.probabilities is None:
-        return losses_of(material)[1]
-    P = material.probabilities
-    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
+    if rows.get("probabilities") is None:
+        return losses_of(rows)[1]
+    return score_rows(rows)["brier_score"]
 
 
-def next_batch(material: Material) -> Reading:
+def next_batch(m: Measurements, level: None) -> CheckResult:
     """The mean loss of the next batch of rows, and whether losses change along the file."""
-    name, losses = losses_of(material)
-    batch = int(min(BATCH, material.n // ENOUGH_BATCHES))
-    timed = material.time is not None
+    timed = "time" in m.design.have
     title = "losses drift with time" if timed else "losses change along the file"
-    base = Reading(code="CAL601", title=title, question=QUESTION)
+    base = CheckResult(code="CAL601", title=title, question=QUESTION)
+    if (rows := m.counted_rows()) is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    name, losses = losses_of(rows)
+    batch = int(min(BATCH, rows.n // ENOUGH_BATCHES))
     if batch < 1:
-        reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {material.n}."
+        reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {rows.n}."
         return replace(base, not_applicable=reason)
-    order = material.generator("CAL601").permutation(material.n)[: batch * (material.n // batch)]
+    order = m.generator("CAL601").permutation(rows.n)[: batch * (rows.n // batch)]
     means = losses[order].reshape(-1, batch).mean(axis=1)
     low, high = forecast_losses(means, ALPHA).interval()
     what = "row" if batch == 1 else f"{batch} rows"
     forecast = Estimate(
         name=f"{name} of the next {what}", value=float(losses.mean()), low=float(low), high=float(high),
-        confidence=1 - ALPHA, n=material.n,
+        confidence=1 - ALPHA, n=rows.n,
         method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)",
     )  # fmt: skip
-    drift, curve = _drift(material, name)
+    came = m.counted_in_order()
+    drift = _drift(came, m.confidence)
     return replace(
         base,
         evidence=drift,
@@ -79,7 +83,7 @@ def next_batch(material: Material) -> Reading:
         f"it is {_number(name, float(losses.mean()))} here.",
         where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file"),
         estimates=(forecast, drift),
-        pictures=(curve,),
+        pictures=(_picture(came, m.confidence),),
     )
 
 
@@ -104,32 +108,32 @@ def _article(name: str) -> str:
     return ("an " if name[0] in "aeiou" else "a ") + name
 
 
-def _drift(material: Material, name: str) -> tuple[Estimate, Picture]:
+def _drift(rows: Rows, confidence: float) -> Estimate:
     """Later half against earlier half, by ranks; under exchangeability their order is a coin's."""
-    losses, later = _fine_losses(material), later_rows(material)
+    losses, later = _fine_losses(rows), later_rows(rows)
     test = stats.mannwhitneyu(losses[later], losses[~later], method="asymptotic")
     smaller = int(min(later.sum(), (~later).sum()))
-    chance = float(test.statistic) / (smaller * (material.n - smaller))
+    chance = float(test.statistic) / (smaller * (rows.n - smaller))
     # The error of a concordance probability is at most that of a proportion of the smaller half.
     error = float(np.sqrt(chance * (1 - chance) / smaller))
-    along = "by the stated time" if material.time is not None else "in the order of the file"
-    estimate = Estimate(
+    half = normal_quantile(confidence) * error
+    along = "by the stated time" if rows.get("time") is not None else "in the order of the file"
+    return Estimate(
         name="chance that a later row scores worse", value=chance, std_error=error,
-        low=max(0.0, chance - 1.959964 * error), high=min(1.0, chance + 1.959964 * error), confidence=0.95,
-        n=material.n, p_value=float(test.pvalue), alternative="two-sided",
+        low=max(0.0, chance - half), high=min(1.0, chance + half), confidence=confidence,
+        n=rows.n, p_value=float(test.pvalue), alternative="two-sided",
         method=f"Mann-Whitney test of the later half of the rows against the earlier half, {along}",
     )  # fmt: skip
-    return estimate, _picture(material, name)
 
 
-def later_rows(material: Material) -> np.ndarray:
+def later_rows(rows: Rows) -> np.ndarray:
     """Which rows belong to the later half; rows of one time stay together. Without time: by the file."""
-    if material.time is not None:
-        middle = np.quantile(material.time, 0.5, method="inverted_cdf")
-        for later in (material.time > middle, material.time >= middle):
-            if 0 < later.sum() < material.n:
+    if (time := rows.get("time")) is not None:
+        middle = np.quantile(time, 0.5, method="inverted_cdf")
+        for later in (time > middle, time >= middle):
+            if 0 < later.sum() < rows.n:
                 return np.asarray(later)
-    return np.arange(material.n) >= material.n // 2
+    return np.arange(rows.n) >= rows.n // 2
 
 
 def _distance(drift: Estimate) -> float:
@@ -138,17 +142,17 @@ def _distance(drift: Estimate) -> float:
     return max(low - 0.5, 0.5 - high)
 
 
-def _picture(material: Material, name: str) -> Picture:
-    timed, losses = material.time is not None, losses_of(material)[1]
-    if material.time is not None:
-        losses = losses[np.argsort(material.time, kind="stable")]
-    along = "time" if timed else "the file"
+def _picture(rows: Rows, confidence: float) -> Picture:
+    name, losses = losses_of(rows)
+    time = rows.get("time")
+    timed, along = time is not None, "the file" if time is None else "time"
+    losses = losses if time is None else losses[np.argsort(time, kind="stable")]
     pieces = [p for p in np.array_split(losses, min(_PIECES, len(losses))) if len(p) > 1]
     mean = np.array([p.mean() for p in pieces])
-    half = np.array([1.959964 * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
+    half = np.array([normal_quantile(confidence) * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
     curve = Curve(
         name=name, x=(np.arange(len(pieces)) + 0.5) / max(1, len(pieces)), y=mean, low=mean - half,
-        high=mean + half, confidence=0.95, x_label="share of the rows, earliest first" if timed else
+        high=mean + half, confidence=confidence, x_label="share of the rows, earliest first" if timed else
         "share of the file, from its first row", y_label=name,
         method=f"mean and normal interval per piece along {along}",
     )  # fmt: skip
@@ -166,6 +170,8 @@ CHECKS = (
         question=QUESTION,
         needs=(),
         add="Add what was predicted.",
-        once=next_batch,
+        once=True,
+        read=next_batch,
+        on_sample=True,
     ),
 )

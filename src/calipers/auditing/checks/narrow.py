@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from calipers.auditing import repairs
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Reading
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult
+from calipers.auditing.checks.coverage import coverage_counts
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.table_states import RivalState, WidthState
 from calipers.conformal import lac
-from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate
-from calipers.metrics import efficiency
+from calipers.inference import (
+    Moments,
+    binomial_p_value,
+    clopper_pearson,
+    mean_estimate,
+    normal_quantile,
+)
+from calipers.metrics.registry import state_of
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
 
@@ -23,57 +33,94 @@ SILENT = 0.05
 SAVING = 0.1
 
 
-def silent(material: Material, level: Level) -> Reading:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Sizes of all predictions: how many say nothing, of how many, in words and as estimates."""
+
+    silent: float
+    rows: float
+    words: str
+    advice: str = ""
+    numbers: Sequence[Estimate] = ()
+
+
+def size_states(design: Design, level: Level) -> States:
+    """Sizes of all predictions, and the ten criteria where there are p-values."""
+    states: States = (
+        {"widths": WidthState()} if design.task == "regression" else coverage_counts(design, level)
+    )
+    if "p_values" in design.have:
+        states["efficiency"] = state_of("efficiency", alpha=level.alpha, confidence=design.confidence)
+    return states
+
+
+def silent(m: Measurements, level: Level) -> CheckResult:
     """Predictions that say nothing: every label, none, or an infinite interval."""
-    hits = int(_says_nothing(material, level).sum())
-    words, advice = _size_words(material, level), _empty_advice(material, level)
-    return silent_reading(material, level, hits, material.n, (words, advice), _sizes(material, level))
-
-
-def silent_reading(
-    material: Material, level: Level, hits: int, n: int, words: tuple[str, str], numbers: Sequence[Estimate]
-) -> Reading:
-    """What the number of predictions that say nothing, among n, says; in words, and with an advice."""
-    low, high = clopper_pearson(hits, n, confidence=material.confidence)
-    kind = "infinite intervals" if material.task == "regression" else "sets that hold every label or none"
-    p = float(binomial_p_value(hits, n, SILENT, alternative="greater"))
+    sizes = _widths(m, level) if m.task == "regression" else _set_sizes(m, level)
+    share = sizes.silent / sizes.rows
+    low, high = clopper_pearson(sizes.silent, sizes.rows, confidence=m.confidence)
+    kind = "infinite intervals" if m.task == "regression" else "sets that hold every label or none"
+    p, reason = None, NO_EXACT_TEST
+    if sizes.silent == int(sizes.silent) and sizes.rows == int(sizes.rows):
+        p, reason = float(binomial_p_value(sizes.silent, sizes.rows, SILENT, alternative="greater")), ""
     evidence = Estimate(
-        name=f"share of {kind}{level.tag}", value=hits / n, low=float(low), high=float(high),
-        confidence=material.confidence, n=n, p_value=p, alternative="greater",
+        name=f"share of {kind}{level.tag}", value=share, low=float(low), high=float(high),
+        confidence=m.confidence, n=sizes.rows, p_value=p, alternative="greater", reason=reason,
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
     )  # fmt: skip
-    return Reading(
+    return CheckResult(
         code="CAL301",
         title="predictions that say nothing",
         question=QUESTION,
         evidence=evidence,
         p_value=p,
-        effect=hits / n - SILENT,
+        effect=share - SILENT,
         effect_low=float(low) - SILENT,
-        fault=f"{100 * hits / n:.1f} % of the predictions say nothing ({kind}). {words[0]}{words[1]}",
-        clean=words[0],
-        repair=repairs.reconformalise(material.task, level.alpha),
-        cap="warning" if material.task == "regression" else "note",
-        estimates=(evidence, *numbers),
+        fault=f"{100 * share:.1f} % of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
+        clean=sizes.words,
+        repair=repairs.reconformalise(m.task, level.alpha),
+        cap="warning" if m.task == "regression" else "note",
+        estimates=(evidence, *sizes.numbers),
         details={"alpha": level.alpha},
     )
 
 
-def _says_nothing(material: Material, level: Level) -> np.ndarray:
-    if material.task == "regression":
-        return np.asarray(np.isinf(level.size))
-    return np.asarray((level.size == len(material.classes)) | (level.size == 0))
+def _widths(m: Measurements, level: Level) -> Sizes:
+    widths: WidthState = m.result("widths", level)
+    if not widths.width.n:
+        return Sizes(silent=widths.infinite, rows=widths.n, words="Every interval is infinite.")
+    spread = float(np.sqrt(widths.outcome.squares / widths.outcome.n))
+    words = (
+        f"The intervals are {format_number(widths.width.mean)} wide on average; "
+        f"the outcomes have a standard deviation of {spread:.3g}."
+    )
+    mean = mean_estimate(widths.width, name=f"mean width{level.tag}", confidence=m.confidence)
+    return Sizes(silent=widths.infinite, rows=widths.n, words=words, numbers=[mean])
 
 
-def _empty_advice(material: Material, level: Level) -> str:
+def _set_sizes(m: Measurements, level: Level) -> Sizes:
+    _, size, counts = m.result("counts", level)
+    total, n_classes = float(counts.sum()), len(m.classes)
+    silent = float(counts[(size == n_classes) | (size == 0)].sum())
+    named = {"mean size": size.astype(float), "empty sets": (size == 0).astype(float)}
+    numbers = [
+        mean_estimate(x, weights=counts, name=f"{name}{level.tag}", confidence=m.confidence)
+        for name, x in named.items()
+    ]
+    if (table := m.result("efficiency", level)) is not None:
+        numbers += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
+    empty, single = (float(counts[size == k].sum()) / total for k in (0, 1))
+    none = f" and {100 * empty:.0f} % none" if empty >= 0.005 else ""
+    words = (
+        f"The sets hold {float(numbers[0]):.2f} of {n_classes} labels on average; "
+        f"{100 * single:.0f} % hold exactly one{none}."
+    )
+    advice = _empty_advice(empty, float(numbers[0]))
+    return Sizes(silent=silent, rows=total, words=words, advice=advice, numbers=numbers)
+
+
+def _empty_advice(empty_share: float, mean_size: float) -> str:
     """What empty sets mean, where randomised scores do not explain them; nothing when there are few."""
-    if material.task == "regression":
-        return ""
-    return empty_advice(float(np.mean(level.size == 0)), float(level.size.mean()))
-
-
-def empty_advice(empty_share: float, mean_size: float) -> str:
-    """The advice about so many empty sets of labels."""
     if empty_share < SILENT or mean_size >= 1.0:
         return ""
     return (
@@ -82,97 +129,74 @@ def empty_advice(empty_share: float, mean_size: float) -> str:
     )
 
 
-def _size_words(material: Material, level: Level) -> str:
-    finite = level.size[np.isfinite(level.size)]
-    if not len(finite):
-        return "Every interval is infinite."
-    spread = float(np.std(material.y)) if material.task == "regression" else 0.0
-    shares = {size: float(np.mean(level.size == size)) for size in (0, 1)}
-    return size_words(material, float(finite.mean()), shares, spread)
+def rival_states(m: Measurements, level: Level) -> States:
+    """Sizes by a threshold found on the sample, on all rows outside it."""
+    if m.design.is_whole:
+        return {}
+    rows = m.rows_at(level)
+    return {"rival": _rival(m, level, np.ones(rows.n, dtype=bool), np.sort(rows.keys()))}
 
 
-def size_words(material: Material, mean_size: float, shares: dict[int, float], spread: float) -> str:
-    """The sizes in a sentence: their mean, the shares of sets of size 0 and 1, the spread of outcomes."""
-    mean = format_number(mean_size)
-    if material.task == "regression":
-        words = f"The intervals are {mean} wide on average"
-        return f"{words}; the outcomes have a standard deviation of {spread:.3g}."
-    single = 100 * shares[1]
-    words = f"The sets hold {mean_size:.2f} of {len(material.classes)} labels on average"
-    empty = 100 * shares[0]
-    none = f" and {empty:.0f} % none" if empty >= 0.5 else ""
-    return f"{words}; {single:.0f} % hold exactly one{none}."
+def _rival(m: Measurements, level: Level, learn: np.ndarray, keys: np.ndarray) -> RivalState:
+    """The sizes by the threshold that covers as many of some rows of the sample as the given sets."""
+    rows = m.rows_at(level).take(learn)
+    threshold = matching_threshold(lac(rows["probabilities"]), rows["y"], rows["covered"], rows.weights)
+    return RivalState(threshold, keys, m.threshold, m.design.seed)
 
 
-def _sizes(material: Material, level: Level) -> list[Estimate]:
-    word = "mean width" if material.task == "regression" else "mean size"
-    finite = np.isfinite(level.size)
-    if not finite.any():
-        return []
-    weights = None if material.weights is None else material.weights[finite]
-    size = mean_estimate(level.size[finite], weights=weights, name=f"{word}{level.tag}")
-    estimates = [size]
-    if material.task == "classification":
-        empty = mean_estimate(
-            (level.size == 0).astype(float), weights=material.weights, name=f"empty sets{level.tag}"
-        )
-        estimates.append(empty)
-    if material.p_values is not None:
-        table = efficiency(
-            material.y, material.p_values, alpha=level.alpha, classes=np.arange(len(material.classes)),
-            sample_weight=material.weights, confidence=material.confidence,
-        )  # fmt: skip
-        estimates += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
-    return estimates
-
-
-def smaller_exist(material: Material, level: Level) -> Reading:
+def smaller_exist(m: Measurements, level: Level) -> CheckResult:
     """Whether sets by a plain threshold on the same probabilities cover as often and are smaller."""
-    P = material.require("probabilities")
-    scores = lac(P)
-    half = material.generator("CAL302").permutation(material.n) < material.n // 2
-    rival = np.empty(material.n)
+    if (rival := m.result("rival", level)) is not None:
+        return _saving(level, rival.saved, rival.size, m.confidence, "threshold from a sample of other rows")
+    half, rows = m.half("CAL302"), m.rows_at(level)
+    if not half.any() or half.all():
+        return CheckResult(
+            code="CAL302", title="smaller sets exist", question=QUESTION, not_applicable="Too few rows."
+        )
+    saved, size = Moments(), Moments()
     for part in (half, ~half):
-        if not part.any() or part.all():
-            return Reading(
-                code="CAL302", title="smaller sets exist", question=QUESTION, not_applicable="Too few rows."
-            )
-        threshold = matching_threshold(scores[~part], material.y[~part], level.covered[~part])
-        rival[part] = (scores[part] <= threshold).sum(axis=1)
-    saved = (level.size - rival) / max(1e-12, float(level.size.mean()))
-    error = float(saved.std(ddof=1) / np.sqrt(material.n))
-    return saving_reading(material, level, float(saved.mean()), error, material.n)
+        compared = _rival(m, level, ~part, np.empty(0, dtype=np.uint64))
+        compared.absorb(rows.take(part))
+        saved, size = saved.merge(compared.saved), size.merge(compared.size)
+    return _saving(level, saved, size, m.confidence, "threshold from the other half of the rows")
 
 
-def matching_threshold(scores: np.ndarray, y: np.ndarray, covered: np.ndarray) -> float:
-    """The score at which as many rows are covered as by the given sets, on rows kept apart."""
-    true = np.sort(scores[np.arange(len(y)), y])
-    k = int(covered.sum())
-    return float(true[k - 1]) if k else -np.inf
+def matching_threshold(
+    scores: np.ndarray, y: np.ndarray, covered: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """The score at which as much weight is covered as by the given sets, on rows kept apart."""
+    true = scores[np.arange(len(y)), y]
+    mass = np.ones(len(y)) if weights is None else weights
+    wanted = float(mass[covered].sum())
+    if wanted <= 0:
+        return -np.inf
+    order = np.argsort(true, kind="stable")
+    place = int(np.searchsorted(np.cumsum(mass[order]), wanted * (1 - 1e-12), side="left"))
+    return float(true[order][min(place, len(y) - 1)])
 
 
-def saving_reading(material: Material, level: Level, saved: float, error: float, n: int) -> Reading:
-    """What the share of the size that another rule saves on n rows says."""
-    from scipy.special import ndtr
-
-    low, high = saved - 1.959964 * error, saved + 1.959964 * error
-    p = float(ndtr(-(saved - SAVING) / error)) if error > 0 else float(saved <= SAVING)
+def _saving(level: Level, saved: Moments, size: Moments, confidence: float, how: str) -> CheckResult:
+    """What the share of the size that another rule saves says."""
+    mean = max(1e-12, size.mean)
+    share, error = saved.mean / mean, saved.std_error / mean
+    half = normal_quantile(confidence) * error
+    p = float(ndtr(-(share - SAVING) / error)) if error > 0 else float(share <= SAVING)
     evidence = Estimate(
-        name=f"size saved by a threshold on the probabilities{level.tag}", value=saved, std_error=error,
-        low=low, high=high, confidence=0.95, n=n, p_value=p, alternative="greater",
-        method="mean paired difference of set sizes at equal coverage, threshold from the other half of the "
-        f"rows, as a share of the mean size; test against {SAVING:g}",
+        name=f"size saved by a threshold on the probabilities{level.tag}", value=share, std_error=error,
+        low=share - half, high=share + half, confidence=confidence, n=saved.n, p_value=p,
+        alternative="greater", method=f"mean paired difference of set sizes at equal coverage, {how}, as a "
+        f"share of the mean size; test against {SAVING:g}",
     )  # fmt: skip
-    return Reading(
+    return CheckResult(
         code="CAL302",
         title="smaller sets exist",
         question=QUESTION,
         evidence=evidence,
         p_value=p,
-        effect=saved - SAVING,
-        effect_low=low - SAVING,
+        effect=share - SAVING,
+        effect_low=share - half - SAVING,
         cap="note",
-        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * saved:.0f} % "
+        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * share:.0f} % "
         "smaller on average. Keep larger ones only if they are to be fair to single classes or hard cases.",
         clean="No plain threshold on the same probabilities covers as often with clearly smaller sets.",
         repair=repairs.narrower(level.alpha),
@@ -188,7 +212,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction",),
         add="Add sets, p_values or intervals.",
-        at_level=silent,
+        states=size_states,
+        read=silent,
     ),
     Check(
         code="CAL302",
@@ -196,7 +221,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "probabilities"),
         add="Add probabilities beside the sets, to compare them with sets by a plain threshold.",
-        at_level=smaller_exist,
+        from_sample=rival_states,
+        read=smaller_exist,
         tasks=("classification",),
     ),
 )

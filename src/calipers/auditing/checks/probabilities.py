@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing import repairs
-from calipers.auditing.material import Material
-from calipers.auditing.reading import Check, Picture, Reading
-from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
+from calipers.auditing.check import Check, States
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.table_states import table_of
+from calipers.metrics import cumulative_difference_curve, reliability_curve
+from calipers.metrics.marginal import coverage_of_rows
+from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
+from calipers.metrics.reliability.classwise_states import ClasswiseState
 from calipers.results import Curve, Estimate
 
 QUESTION = "probabilities"
@@ -20,29 +25,20 @@ MOST_DRAWN_ROWS = 20_000
 MOST_POINTS = 400
 
 
-def top_label(material: Material) -> Reading:
+def top_states(design: Design, level: None) -> States:
+    """The calibration error of the top label, and how often it is right."""
+    options = CalibrationOptions(confidence=design.confidence, random_state=design.generator("CAL501"))
+    return {"top": CalibrationState(options, column="top"), "right": table_of("top_is_right")}
+
+
+def top_label(m: Measurements, level: None) -> CheckResult:
     """The largest probability of every row, read as the chance that its label is the right one."""
-    P = material.require("probabilities")
-    top = P.max(axis=1)
-    right = (P.argmax(axis=1) == material.y).astype(int)
-    estimate = replace(
-        calibration_error(
-            right, top, sample_weight=material.weights, confidence=material.confidence,
-            random_state=material.generator("CAL501"),
-        ),
-        name="calibration error of the top label",
+    right, counts = m.result("right")
+    estimate = replace(m.result("top"), name="calibration error of the top label")
+    accuracy = replace(
+        coverage_of_rows(right, weights=counts, confidence=m.confidence, name="accuracy of the top label"),
+        reason="nothing was promised about it", method="share of rows, Clopper-Pearson interval", details={},
     )  # fmt: skip
-    accuracy = Estimate(
-        name="accuracy of the top label", value=float(right.mean()), n=material.n,
-        std_error=float(np.sqrt(right.var() / material.n)), method="share of rows",
-    )  # fmt: skip
-    return top_label_reading(material, estimate, accuracy, _pictures(material, right, top))
-
-
-def top_label_reading(
-    material: Material, estimate: Estimate, accuracy: Estimate, pictures: tuple[Picture, ...]
-) -> Reading:
-    """What the calibration error of the most probable label says."""
     under = estimate.details["sign"] > 0
     code, title = ("CAL502", "under-confident probabilities") if under else (
         "CAL501", "over-confident probabilities"
@@ -50,20 +46,19 @@ def top_label_reading(
     says = "The top label is right more often than stated" if under else (
         "The top label is right less often than stated"
     )  # fmt: skip
-    reading = _reading(material, estimate, code, title, says)
-    return replace(reading, estimates=(estimate, accuracy), pictures=pictures)
+    result = _result(m, estimate, code, title, says)
+    return replace(result, estimates=(estimate, accuracy), pictures=_pictures(m))
 
 
-def _pictures(material: Material, right: np.ndarray, top: np.ndarray) -> tuple[Picture, Picture]:
-    rows = np.arange(material.n)
-    if material.n > MOST_DRAWN_ROWS:
-        rows = material.generator("reliability").choice(material.n, MOST_DRAWN_ROWS, replace=False)
-    options: dict[str, Any] = {"sample_weight": None if material.weights is None else material.weights[rows]}
-    reliability = reliability_curve(
-        right[rows], top[rows], random_state=material.generator("reliability curve"), **options
-    )
+def _pictures(m: Measurements) -> tuple[Picture, Picture]:
+    rows = m.sample
+    if rows.n > MOST_DRAWN_ROWS:
+        rows = rows.take(m.shuffled("reliability")[:MOST_DRAWN_ROWS])
+    right, top = rows["top_is_right"].astype(int), np.minimum(rows["top_probability"].astype(float), 1.0)
+    options: dict[str, Any] = {"sample_weight": rows.weights}
+    reliability = reliability_curve(right, top, random_state=m.generator("reliability curve"), **options)
     cumulative = replace(
-        cumulative_difference_curve(right[rows], top[rows], **options), y_label="right minus stated, share"
+        cumulative_difference_curve(right, top, **options), y_label="right minus stated, share"
     )
     return (
         Picture(
@@ -92,36 +87,24 @@ def _few_points(curve: Curve) -> Curve:
     return replace(curve, **thin, details={})
 
 
-def single_classes(material: Material) -> Reading:
+def class_states(design: Design, level: None) -> States:
+    """The calibration error of the second of two classes, or of the worst of several."""
+    options = CalibrationOptions(confidence=design.confidence, random_state=design.generator("CAL503"))
+    two = len(design.classes) == 2
+    return {"classes": CalibrationState(options, column=1) if two else ClasswiseState(options, "max")}
+
+
+def single_classes(m: Measurements, level: None) -> CheckResult:
     """Every class's own probability against its own frequency: the worst class, corrected for all."""
-    P = material.require("probabilities")
-    options: dict[str, Any] = {
-        "sample_weight": material.weights,
-        "confidence": material.confidence,
-        "random_state": material.generator("CAL503"),
-    }
-    if P.shape[1] == 2:
-        estimate = calibration_error((material.y == 1).astype(int), P[:, 1], **options)
-        name = f"calibration error of class {material.classes[1]}"
-    else:
-        estimate = calibration_error(
-            material.y, P, multiclass="max", classes=np.arange(P.shape[1]), **options
-        )
-        name = "calibration error of the worst class"
-    return class_reading(material, replace(estimate, name=name))
-
-
-def class_reading(material: Material, estimate: Estimate) -> Reading:
-    """What the calibration error of the worst class says."""
-    reading = _reading(
-        material, estimate, "CAL503", "probabilities of a class are off",
-        f"The probability of class {_worst_class(material, estimate)} differs from how often it happens",
+    estimate = m.result("classes")
+    worst = m.classes[1] if len(m.classes) == 2 else estimate.details["class"]
+    name = f"class {worst}" if len(m.classes) == 2 else "the worst class"
+    result = _result(
+        m, replace(estimate, name=f"calibration error of {name}"), "CAL503",
+        "probabilities of a class are off",
+        f"The probability of class {worst} differs from how often it happens",
     )  # fmt: skip
-    return replace(reading, estimates=(estimate,))
-
-
-def _worst_class(material: Material, estimate: Estimate) -> Any:
-    return material.classes[int(estimate.details.get("class", len(material.classes) - 1))]
+    return replace(result, estimates=(result.evidence,) if result.evidence else ())
 
 
 def end_in_words(probability: float) -> str:
@@ -157,7 +140,7 @@ def range_in_words(low: float, high: float) -> str:
     return f"probabilities from {end_in_words(low)} to {end_in_words(high)}"
 
 
-def _reading(material: Material, estimate: Estimate, code: str, title: str, says: str) -> Reading:
+def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: str) -> CheckResult:
     details = estimate.details
     span, stated, seen = (
         details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
@@ -170,7 +153,7 @@ def _reading(material: Material, estimate: Estimate, code: str, title: str, says
             f": with {where} ({100 * share:.0f} % of the rows) {100 * stated:.1f} % were stated and "
             f"{100 * seen:.1f} % happened."
         )
-    return Reading(
+    return CheckResult(
         code=code,
         title=title,
         question=QUESTION,
@@ -185,16 +168,16 @@ def _reading(material: Material, estimate: Estimate, code: str, title: str, says
         f"rows in any range, as noise alone would.",
         where=where,
         repair=repairs.calibrate(),
-        rows_needed=_rows_needed(material, estimate),
+        rows_needed=_rows_needed(m, estimate),
     )
 
 
-def _rows_needed(material: Material, estimate: Estimate) -> int | None:
+def _rows_needed(m: Measurements, estimate: Estimate) -> int | None:
     """Rows at which the bound would come within the tolerance of the estimate; it shrinks like 1/sqrt(n)."""
     high = estimate.details.get("asymptotic_high", estimate.high)
     if high is None or estimate.value is None or high <= estimate.value:
         return None
-    return int(np.ceil((estimate.n or material.n) * ((high - estimate.value) / TOLERANCE) ** 2))
+    return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / TOLERANCE) ** 2))
 
 
 _ADD = "Add probabilities: one column per class, or the positive class of two."
@@ -205,7 +188,9 @@ CHECKS = (
         question=QUESTION,
         needs=("probabilities",),
         add=_ADD,
-        once=top_label,
+        once=True,
+        states=top_states,
+        read=top_label,
         tasks=("classification",),
     ),
     Check(
@@ -214,7 +199,9 @@ CHECKS = (
         question=QUESTION,
         needs=("probabilities",),
         add=_ADD,
-        once=single_classes,
+        once=True,
+        states=class_states,
+        read=single_classes,
         tasks=("classification",),
     ),
 )

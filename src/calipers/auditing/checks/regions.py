@@ -7,41 +7,41 @@ from dataclasses import replace
 import numpy as np
 
 from calipers.auditing import repairs
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import interval_of, rows_for, tolerance_at
 from calipers.auditing.checks.everywhere import FEWEST_MISSES, PART_TOLERANCE, QUESTION
-from calipers.auditing.material import Level, Material
-from calipers.auditing.reading import Check, Picture, Reading
+from calipers.auditing.measurements import Level, Measurements
 from calipers.metrics import failing_regions
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
-MOST_SEARCHED_ROWS = 40_000
 NO_WEIGHTS = (
     "A region is tested by counting rows that count once each; with weights there is no exact test of it. "
     "Audit without weights, or name the region as a group."
 )
 
 
-def by_regions(material: Material, level: Level) -> Reading:
+def by_regions(m: Measurements, level: Level) -> CheckResult:
     """The worst region that a search on one half of the rows finds, measured on the other half."""
-    base = Reading(code=CODE, title=TITLE, question=QUESTION)
-    if material.weights is not None:
+    base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
+    if m.sample.is_weighted:
         return replace(base, not_applicable=NO_WEIGHTS)
-    misses = int((~level.covered).sum())
+    misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
         return replace(base, not_applicable=f"There are {misses} misses, too few to search for regions.")
-    under = regions_below(material, level)
+    under = regions_below(m, level)
     clean = "No region of the features is covered less often than the rest."
     if not under:
         return replace(base, p_value=1.0, clean=clean)
-    return _reading(material, level, worst_rule(under), under, clean)
+    return _result(m, level, worst_rule(under), under, clean)
 
 
-def regions_below(material: Material, level: Level) -> dict[str, Estimate]:
+def regions_below(m: Measurements, level: Level) -> dict[str, Estimate]:
     """Rule -> coverage of the regions found to lie below all rows; searched once for every check."""
-    return material.kept(f"regions{level.tag}", lambda: _search(material, level))
+    return m.kept(f"regions{level.tag}", lambda: _search(m, level))
 
 
 def worst_rule(under: dict[str, Estimate]) -> str:
@@ -49,27 +49,24 @@ def worst_rule(under: dict[str, Estimate]) -> str:
     return min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
 
 
-def _search(material: Material, level: Level) -> dict[str, Estimate]:
-    # Regions are judged against what all rows reach: a wrong level is the first question, not this one.
-    reference = 1.0 - min(level.promised, float(level.covered.mean()))
-    features, covered = material.features, level.covered
-    if features is not None and material.n > MOST_SEARCHED_ROWS:
-        rows = material.generator("CAL203 rows").choice(material.n, MOST_SEARCHED_ROWS, replace=False)
-        features, covered = features.take(rows), covered[rows]
+def _search(m: Measurements, level: Level) -> dict[str, Estimate]:
+    # Regions are compared with what all rows reach: a wrong level is the first question, not this one.
+    covered = m.rows_at(level)["covered"]
+    reference = 1.0 - min(level.promised, float(covered.mean()))
     table = failing_regions(
-        features, covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
-        confidence=material.confidence, random_state=material.generator(f"{CODE}{level.tag}"),
+        m.features, covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
+        confidence=m.confidence, random_state=m.generator(f"{CODE}{level.tag}"),
     )  # fmt: skip
     return {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
 
 
-def _reading(material: Material, level: Level, rule: str, under: dict[str, Estimate], clean: str) -> Reading:
+def _result(m: Measurements, level: Level, rule: str, under: dict[str, Estimate], clean: str) -> CheckResult:
     found = under[rule]
     low, high = interval_of(found)
     rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
-    owed = min(level.promised, float(level.covered.mean()))
+    owed = min(level.promised, float(m.rows_at(level)["covered"].mean()))
     evidence = Estimate(**(found.to_dict() | {"name": f"coverage where {rule}{level.tag}"}))
-    return Reading(
+    return CheckResult(
         code=CODE,
         title=TITLE,
         question=QUESTION,
@@ -79,16 +76,16 @@ def _reading(material: Material, level: Level, rule: str, under: dict[str, Estim
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"Where {rule} the {material.noun} cover {100 * float(found):.1f} % of {rows:.0f} rows that "
-        f"did not choose the rule; {format_percent(level.promised)} was promised.",
+        fault=f"Where {rule} the {m.noun} cover {100 * float(found):.1f} % of {rows:.0f} held-out "
+        f"rows; {format_percent(level.promised)} was promised.",
         clean=clean,
         where=f"{rule}{level.tag}",
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
-        cap="issue" if material.probabilities is None else "warning",
-        repair=repairs.by_group(material.task, level.alpha),
-        rows_needed=int(np.ceil(material.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
+        cap="issue" if m.sample.get("probabilities") is None else "warning",
+        repair=repairs.by_group(m.task, level.alpha),
+        rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
         estimates=(evidence,),
-        pictures=(_picture(under, level, material.confidence),),
+        pictures=(_picture(under, level, m.confidence),),
         details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},
     )
 
@@ -118,6 +115,7 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "X"),
         add="Add X, the features of the rows, to find where coverage fails.",
-        at_level=by_regions,
+        read=by_regions,
+        on_sample=True,
     ),
 )

@@ -37,12 +37,13 @@ class EaseRangeState(State):
     columns : tuple of str
         Its data arguments, as columns of a block.
     options : dict
-        Its keyword arguments; ``n_bins`` says where the edges lie.
+        Its keyword arguments; ``n_bins`` says where the edges lie. An option that is a function is called with
+        the number of rows, counted by their weights where these are whole numbers.
     ease : str
         Which of the columns is the ease.
     """
 
-    __slots__ = ("columns", "ease", "function", "high", "low", "mass", "options")
+    __slots__ = ("columns", "ease", "function", "high", "is_whole", "low", "mass", "options", "rows")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class EaseRangeState(State):
     ) -> None:
         self.function, self.columns, self.options, self.ease = function, columns, options, ease
         self.low, self.high, self.mass = np.inf, -np.inf, 0.0
+        self.rows, self.is_whole = 0, True
 
     @property
     def needs(self) -> frozenset[str]:
@@ -64,15 +66,20 @@ class EaseRangeState(State):
         ease = block[self.ease]
         self.low, self.high = min(self.low, float(ease.min())), max(self.high, float(ease.max()))
         self.mass += block.n if block.weights is None else float(block.weights.sum())
+        self.rows += block.n
+        self.is_whole = self.is_whole and block.repetitions() is not None
 
     def merge(self, other: Self) -> Self:
         """The range of both."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.mass += other.mass
+        self.mass, self.rows = self.mass + other.mass, self.rows + other.rows
+        self.is_whole = self.is_whole and other.is_whole
         return self
 
     def advance(self) -> State:
         """Count rows in buckets over the whole range."""
+        count = int(self.mass) if self.is_whole else self.rows
+        self.options = {k: v(count) if callable(v) else v for k, v in self.options.items()}
         n_bins = int(self.options.get("n_bins", _DEFAULT_BINS))
         limits = uniform_mass_limits(self.mass if self.mass % 1 else int(self.mass), n_bins)[1:-1]
         return EaseBucketState(self, [(self.low, self.high, 0.0)], np.asarray(limits, dtype=float))

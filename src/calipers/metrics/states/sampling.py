@@ -8,12 +8,13 @@ of all rows. Inside a stratum this is a simple random sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from calipers.inference.state import State
+from calipers.inputs import Features
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.rows import Rows, take
 
@@ -169,6 +170,8 @@ def joined(columns: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(columns)
+    if isinstance(columns[0], Features):
+        return replace(columns[0], values=np.concatenate([column.values for column in columns]))
     return np.concatenate([np.asarray(c) if isinstance(c, Categorical) else c for c in columns])
 
 

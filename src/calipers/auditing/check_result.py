@@ -1,19 +1,18 @@
-"""What a check read off the material, before anybody judges it."""
+"""The outcome of a check, before it is judged: evidence, effect, sentences, pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from calipers.arrays import short_repr
-from calipers.auditing.material import Level, Material
 from calipers.results import Curve, Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Curves that belong into one picture, and how to draw them.
+    """Curves that belong in one picture, and how to draw them.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class CheckResult:
     """The outcome of one measurement of one check.
 
     Parameters
@@ -101,37 +100,3 @@ class Reading:
     estimates: tuple[Estimate, ...] = ()
     pictures: tuple[Picture, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-Readings: TypeAlias = Reading | tuple[Reading, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One line of the table of checks.
-
-    Parameters
-    ----------
-    code, title, question : str
-        Stable code, a few words, one of the six questions.
-    needs : tuple of str
-        Words of `Material.have` without which it cannot run.
-    add : str
-        What to add to the inputs so that it can.
-    once : callable or None
-        ``once(material)`` gives readings about the rows as a whole.
-    at_level : callable or None
-        ``at_level(material, level)`` gives readings at one alpha; it is called for each. A check has
-        one of the two.
-    tasks : tuple of str
-        Kinds of prediction it applies to.
-    """
-
-    code: str
-    title: str
-    question: str
-    needs: tuple[str, ...]
-    add: str
-    once: Callable[[Material], Readings] | None = None
-    at_level: Callable[[Material, Level], Readings] | None = None
-    tasks: tuple[str, ...] = ("classification", "regression")

@@ -1,4 +1,4 @@
-"""Small states that an audit needs beside the metrics."""
+"""States that several checks of an audit share: tables of counts, widths, and a rival's sizes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.inference import Moments
-from calipers.inference.state import State
+from calipers.inference import Moments, State
 from calipers.inputs.rows import Rows
-from calipers.metrics.states.sampling import Sample, rows_outside
+from calipers.metrics.states.counts import CountState
+from calipers.metrics.states.sampling import rows_outside
+
+
+def table_of(*columns: str) -> State:
+    """Distinct rows of some columns and how often each occurs, as arrays; the counts come last."""
+    return CountState(_as_they_are, columns, {})
+
+
+def _as_they_are(*columns: np.ndarray, sample_weight: np.ndarray) -> Any:
+    return (*columns, sample_weight)
 
 
 @dataclass(eq=False)
@@ -19,8 +28,8 @@ class WidthState(State):
 
     width: Moments = field(default_factory=Moments)
     outcome: Moments = field(default_factory=Moments)
-    infinite: int = 0
-    n: int = 0
+    infinite: float = 0.0
+    n: float = 0.0
 
     @property
     def needs(self) -> frozenset[str]:
@@ -33,9 +42,9 @@ class WidthState(State):
         finite = np.isfinite(size)
         own = None if weights is None else weights[finite]
         self.width = self.width.merge(Moments.of(size[finite], own))
-        self.outcome = self.outcome.merge(Moments.of(block["outcomes"]))
-        self.infinite += int(np.count_nonzero(~finite))
-        self.n += block.n
+        self.outcome = self.outcome.merge(Moments.of(block["outcomes"], weights))
+        self.infinite += float(np.count_nonzero(~finite) if weights is None else weights[~finite].sum())
+        self.n += float(block.n if weights is None else weights.sum())
 
     def merge(self, other: Self) -> Self:
         """Add the other's."""
@@ -57,7 +66,8 @@ class RivalState(State):
     threshold : float
         Labels with at most this ``1 - probability`` are in the rival's set.
     keys, cut, seed
-        The sample the threshold was found on: its rows, and the draw they lie below.
+        The sample the threshold was found on: its rows' sorted keys, and the draw they lie below. Without
+        keys all rows are compared.
     """
 
     SHARED = ("keys",)
@@ -68,15 +78,10 @@ class RivalState(State):
     saved: Moments = field(default_factory=Moments)
     size: Moments = field(default_factory=Moments)
 
-    @classmethod
-    def against(cls, threshold: float, sample: Sample, seed: int) -> RivalState:
-        """The state of a threshold found on a sample."""
-        return cls(threshold, np.sort(sample.keys), sample.threshold, seed)
-
     @property
     def needs(self) -> frozenset[str]:
         """Sizes and probabilities."""
-        return frozenset({"size", "covered", "probabilities", "row_id"})
+        return frozenset({"size", "covered", "probabilities", "row_id", "sample_weight"})
 
     def absorb(self, block: Rows) -> None:
         """Compare the sizes of the block's rows."""
@@ -85,8 +90,9 @@ class RivalState(State):
         for column in block["probabilities"].T:
             rival += 1.0 - column.astype(np.float64) <= self.threshold
         size = block["size"][outside].astype(float)
-        self.saved = self.saved.merge(Moments.of(size - rival[outside]))
-        self.size = self.size.merge(Moments.of(size))
+        weights = None if block.weights is None else block.weights[outside]
+        self.saved = self.saved.merge(Moments.of(size - rival[outside], weights))
+        self.size = self.size.merge(Moments.of(size, weights))
 
     def merge(self, other: Self) -> Self:
         """Add the other's."""
@@ -94,6 +100,5 @@ class RivalState(State):
         return self
 
     def finish(self) -> Any:
-        """Share of the mean size that is saved, its standard error, and the rows compared."""
-        mean = max(1e-12, self.size.mean)
-        return self.saved.mean / mean, self.saved.std_error / mean, int(self.saved.n)
+        """The state itself: its fields are the numbers."""
+        return self
