@@ -66,7 +66,11 @@ CONSTRUCTED_ONLY = {"Block", "State"}
 # Classes that will take other options: only their names are pinned.
 NAME_ONLY = {"CoverageClassifier"}
 # Where a parameter was renamed: "room.name" -> {old: (new, test of the old name as an alias that warns)}.
-RENAMED: dict[str, dict[str, tuple[str, str]]] = {}
+RENAMED: dict[str, dict[str, tuple[str, str]]] = {
+    "calipers.metrics.regression_efficiency": {
+        "alphas": ("alpha", "tests/unit/metrics/test_criteria.py::test_the_old_name_of_alpha_warns_and_works")
+    },
+}
 
 ALIAS_WARNINGS = (DeprecationWarning, FutureWarning, CalipersWarning)
 _ROUTING = re.compile(r"set_\w+_request")  # made by scikit-learn

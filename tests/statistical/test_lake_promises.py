@@ -8,6 +8,7 @@ from calipers.engines import ArraySource
 from calipers.engines.judging import JuryState, combined_error, direction_p_value, form_jury
 from calipers.engines.running import LocalEngine, run_states
 from calipers.inference import Moments
+from calipers.inputs import check_features
 from calipers.metrics.states.sampling import SampleState
 
 N, SAMPLE, ALPHA = 6000, 600, 0.1
@@ -33,9 +34,10 @@ def ert_of(rows, seed, null="target"):
     source = ArraySource(rows, piece_rows=2500)
     sample = sample_of(source, seed)
     covered = np.abs(sample.given["y_true"]) <= 1
-    jury = form_jury(sample, covered, ALPHA, seed)
+    features = check_features(sample.given["X"])
+    jury = form_jury(features, sample.keys, sample.threshold, covered, ALPHA, seed)
     state = JuryState(jury, seed, null=null)
-    return run_states({"j": state}, source.pieces(), LocalEngine(1), lambda *_: None)["j"].finish(), jury
+    return run_states({"j": state}, source.pieces(), LocalEngine(1), lambda *_: None)["j"].table(), jury
 
 
 def expected_risk(jury, spread, side=64):

@@ -77,6 +77,12 @@ class Audit:
         return self.data
 
     @property
+    def n_rows(self) -> int | None:
+        """The old name of ``rows``, where models and pictures saw a sample of them; else None."""
+        warn("Audit.n_rows is now called Audit.rows.", DeprecatedNameWarning)
+        return None if self.sample_rows == self.rows else self.rows
+
+    @property
     def source(self) -> str:
         """The old name of ``origin``."""
         warn("Audit.source is now called Audit.origin.", DeprecatedNameWarning)

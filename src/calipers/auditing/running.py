@@ -300,7 +300,8 @@ def _level_states(ready: Sequence[Check], design: Design, states: Callable[[Chec
 def _finished(
     states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress | None, what: str
 ) -> dict[str, Any]:
-    done = run_states(states, pieces, engine, lambda n, total: _show(progress, what, n, total))
+    shown = progress if len(pieces) > 1 else None
+    done = run_states(states, pieces, engine, lambda n, total: _show(shown, what, n, total))
     return {name: state.finish() for name, state in done.items()}
 
 

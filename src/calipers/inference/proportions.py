@@ -230,6 +230,15 @@ def _counts(successes: Number, n: Number) -> tuple[np.ndarray, np.ndarray]:
 def normal_quantile(confidence: float) -> float:
     """Standard errors to either side of a normal mean that hold it with this confidence.
 
+    Parameters
+    ----------
+    confidence : float
+        Level of the interval.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> from calipers.inference import normal_quantile

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calipers.conformal import ConformalRegressor, conformal_p_values
-from calipers.exceptions import InputError
+from calipers.exceptions import DeprecatedNameWarning, InputError
 from calipers.metrics import (
     average_p_value,
     efficiency,
@@ -191,6 +191,12 @@ def test_infinite_intervals_give_an_infinite_size():
     assert float(table["size at 0.1"]) == np.inf
     with pytest.raises(InputError, match=r"alpha must name the 1 level\(s\)"):
         regression_efficiency([[0.0, 1.0]], alpha=[0.1, 0.2])
+
+
+def test_the_old_name_of_alpha_warns_and_works():
+    with pytest.warns(DeprecatedNameWarning, match="alphas is now called alpha"):
+        old = regression_efficiency([[0.0, 1.0], [0.0, 3.0]], alphas=0.1)
+    assert float(old["size at 0.1"]) == 2.0
 
 
 def test_uniformity_is_the_kolmogorov_distance():

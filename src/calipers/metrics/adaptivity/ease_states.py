@@ -37,8 +37,8 @@ class EaseRangeState(State):
     columns : tuple of str
         Its data arguments, as columns of a block.
     options : dict
-        Its keyword arguments; ``n_bins`` says where the edges lie. An option that is a function is called with
-        the number of rows, counted by their weights where these are whole numbers.
+        Its keyword arguments; ``n_bins`` says where the edges lie. An option that is a function is called
+        with the number of rows, counted by their weights where these are whole numbers.
     ease : str
         Which of the columns is the ease.
     """
