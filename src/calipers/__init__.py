@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from calipers.version import __version__
 
-# Modules a user may reach as ``calipers.<name>``.
+# Modules a user imports from, reached as ``calipers.<name>``.
 _ROOMS = (
-    "arrays",
     "auditing",
     "calibration",
     "conformal",
@@ -22,20 +21,20 @@ _ROOMS = (
     "difficulty",
     "engines",
     "exceptions",
-    "inference",
-    "inputs",
     "integrations",
     "metrics",
     "performance",
     "plots",
-    "report",
     "results",
     "scorers",
     "studies",
 )
+# Modules that do the work behind them; reached by name, not advertised.
+_INTERNAL = ("arrays", "inference", "inputs", "report")
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
 _NAMES: dict[str, str] = {
     "audit": "auditing",
+    "audit_model": "auditing",
     "compare": "auditing",
 }
 
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from calipers import scorers as scorers
     from calipers import studies as studies
     from calipers.auditing import audit as audit
+    from calipers.auditing import audit_model as audit_model
     from calipers.auditing import compare as compare
 
 __all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold strings
@@ -66,7 +66,7 @@ __all__ = ["__version__", *_ROOMS, *_NAMES]  # noqa: PLE0604 - the tables hold s
 
 def __getattr__(name: str) -> Any:
     # PEP 562: called only for names that are not there yet; what it finds is stored for the next time.
-    if name in _ROOMS:
+    if name in _ROOMS or name in _INTERNAL:
         value: Any = importlib.import_module(f"calipers.{name}")
     elif name in _NAMES:
         value = getattr(importlib.import_module(f"calipers.{_NAMES[name]}"), name)

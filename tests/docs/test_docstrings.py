@@ -13,7 +13,9 @@ import pytest
 
 import calipers
 
-ROOMS = [name for name in calipers.__all__ if inspect.ismodule(getattr(calipers, name))]
+ROOMS = [
+    name for name in (*calipers.__all__, *calipers._INTERNAL) if inspect.ismodule(getattr(calipers, name))
+]
 # The plumbing: small functions whose signature says what a section would only repeat.
 PLUMBING = {"arrays", "exceptions", "inputs", "results"}
 SECTION_ORDER = [
@@ -31,7 +33,7 @@ SECTION_ORDER = [
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:
-    for name in calipers.__all__:
+    for name in (*calipers.__all__, *calipers._INTERNAL):
         if inspect.isfunction(getattr(calipers, name)):
             yield name, getattr(calipers, name)
     for room in ROOMS:

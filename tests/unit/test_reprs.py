@@ -96,6 +96,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "inference.PermutationResult": lambda: inference.PermutationResult(
         0.5, inference.MonteCarloP(0.03, 999, 29, 0.005, 0.02, 0.04, 0.95), inference.SimulatedLaw(V)
     ),
+    "inference.PoissonBinomialLaw": lambda: inference.PoissonBinomialLaw.of(np.linspace(0, 1, 400)),
     "inference.PoissonSums": lambda: inference.PoissonSums(1.0, 2.0, np.zeros(1000), np.zeros(1000)),
     "inference.SimulatedLaw": lambda: inference.SimulatedLaw(V),
     "inference.ViolationLaw": lambda: inference.ViolationLaw([inference.CoverageLaw(40, 0.1)] * 50, 0.9),
@@ -134,7 +135,7 @@ ARGUMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def public_classes() -> dict[str, type]:
     found = {}
-    for room in calipers.__all__:
+    for room in (*calipers.__all__, *calipers._INTERNAL):
         module = getattr(calipers, room)
         for name in getattr(module, "__all__", []) if inspect.ismodule(module) else []:
             thing = getattr(module, name)

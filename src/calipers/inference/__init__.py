@@ -16,6 +16,7 @@ from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
+from calipers.inference.poisson_binomial import PoissonBinomialLaw
 from calipers.inference.proportions import (
     Interval,
     binomial_p_value,
@@ -44,6 +45,7 @@ __all__ = [
     "MonteCarloP",
     "NullLaw",
     "PermutationResult",
+    "PoissonBinomialLaw",
     "PoissonSums",
     "Result",
     "SimulatedLaw",

@@ -4,9 +4,9 @@ Nothing here imports them: each part loads its tool when it is used. The MLflow 
 itself, through the entry point ``mlflow.model_evaluator``.
 """
 
+from calipers.auditing import audit_model
 from calipers.integrations.hugging_face import hugging_face_script
 from calipers.integrations.mlflow_evaluator import CalipersEvaluator
-from calipers.integrations.models import audit_model
 from calipers.integrations.numbers import flat_numbers
 from calipers.integrations.skore_report import SkoreCheck, skore_checks
 

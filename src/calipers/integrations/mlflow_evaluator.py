@@ -14,8 +14,8 @@ import numpy as np
 
 from calipers.arrays import as_numpy, import_optional, is_frame
 from calipers.auditing import Audit, audit
+from calipers.auditing.fitted_models import stated_by, states_uncertainty
 from calipers.exceptions import InputError
-from calipers.integrations.models import stated_by, states_uncertainty
 from calipers.integrations.numbers import flat_numbers
 from calipers.results import severity_rank
 

@@ -9,7 +9,7 @@ from typing import Any
 from calipers.arrays import import_optional, short_repr
 from calipers.auditing import Audit
 from calipers.auditing.checks import CHECKS
-from calipers.integrations.models import audit_model
+from calipers.auditing.fitted_models import audit_model
 from calipers.results import Finding, severity_rank
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from calipers.auditing import Audit, audit
+from calipers.auditing.result import Audit
+from calipers.auditing.running import audit
 from calipers.exceptions import InputTypeError
 
 
@@ -39,10 +40,10 @@ def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: An
     --------
     >>> from sklearn.datasets import load_iris
     >>> from calipers.conformal import ConformalClassifier
-    >>> from calipers.integrations import audit_model
+    >>> import calipers
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ConformalClassifier(calibration_size=0.5, random_state=0).fit(X[::2], y[::2])
-    >>> audit_model(model, X[1::2], y[1::2], random_state=0)
+    >>> calipers.audit_model(model, X[1::2], y[1::2], random_state=0)
     Audit(ConformalClassifier, 75 rows, severity none)
     """
     stated = stated_by(model, X, alpha=alpha)

@@ -9,10 +9,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import calipers
+from calipers.auditing.fitted_models import stated_by
 from calipers.conformal import ConformalClassifier, ConformalRegressor
 from calipers.exceptions import InputTypeError
 from calipers.integrations import audit_model
-from calipers.integrations.models import stated_by
 
 X, Y = load_iris(return_X_y=True)
 ORDER = np.random.default_rng(0).permutation(150)
