@@ -256,6 +256,25 @@ def check_covered(covered: Any, *, name: str = "covered") -> Array:
     return _as_bool(array, name)
 
 
+def check_promised(promised: Any, *, name: str = "promised") -> Array:
+    """Promised probabilities of the rows, (n,) in [0, 1], no NaN.
+
+    Examples
+    --------
+    >>> from calipers.inputs.predictions import check_promised
+    >>> check_promised([0.9, 1.0])
+    array([0.9, 1. ])
+    """
+    array = as_array(promised, name=name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one entry per row, got shape {tuple(array.shape)}.")
+    array = numeric(array, name)
+    _check_unit(array, name)
+    return array
+
+
 def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") -> Array:
     """Whether each row's label is the positive one, as bool (n,).
 

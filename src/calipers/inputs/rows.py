@@ -26,11 +26,13 @@ from calipers.inputs.covered import covered_by_intervals, is_covered
 from calipers.inputs.features import Features
 from calipers.inputs.files.beside import SideBySide
 from calipers.inputs.p_value_sets import sets_at
-from calipers.inputs.predictions import ROW_SUM_TOLERANCE
+from calipers.inputs.predictions import ROW_SUM_TOLERANCE, check_promised
 from calipers.inputs.row_checks import check_time, missing_mask
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
 
 _GATHER = 1 << 14
+# Stated masses that differ from 1 - alpha by rounding only reach it.
+_MASS_ROUNDING = 1e-12
 _MATRICES = ("probabilities", "p_values", "sets")
 
 
@@ -287,6 +289,8 @@ def _given(block: Rows, name: str) -> Any:
 
 _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
     "covered": lambda v, _: check_covered(v),
+    "promised": lambda v, _: check_promised(v),
+    "size": lambda v, _: check_vector(v, name="size", finite=False),
     "probabilities": lambda v, block: _probabilities(v, block.kernels),
     "p_values": lambda v, block: v if np.ndim(v) == 1 or are_in_unit(v, block.kernels) else check_p_values(v),
     "sets": lambda v, _: check_sets(v),
@@ -395,6 +399,39 @@ def _n_labels(block: Rows) -> np.ndarray | None:
     return np.asarray(np.add.reduce(sets.view(np.uint8), axis=1, dtype=small))
 
 
+def _stated(block: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """What plain probabilities promise about sets: the smallest set of stated mass 1 - alpha or more.
+
+    Labels enter in descending order of probability, ties in the order of columns. Gives whether the outcome
+    lies in the set, the number of its labels, and the mass stated for it, which is what was promised.
+    """
+    P, codes = block.get("probabilities"), block.get("codes")
+    if P is None or codes is None:
+        return None
+
+    def make() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        own = at_label(P, codes)[:, None]
+        before = np.arange(P.shape[1]) < codes[:, None]
+        rank = np.count_nonzero((own < P) | ((own == P) & before), axis=1)
+        mass = np.cumsum(-np.sort(-P.astype(np.float64), axis=1), axis=1)
+        wanted = 1.0 - float(block.alpha) - _MASS_ROUNDING
+        size = np.minimum(1 + np.count_nonzero(mass < wanted, axis=1), P.shape[1])
+        # All labels together are certain, whatever their rounded sum is.
+        stated = np.where(size == P.shape[1], 1.0, mass[np.arange(block.n), size - 1])
+        return rank < size, size, np.minimum(stated, 1.0)
+
+    found: tuple[np.ndarray, np.ndarray, np.ndarray] = block.once(("stated sets",), make)
+    return found
+
+
+def _stated_column(which: int) -> Callable[[Rows], np.ndarray | None]:
+    def column(block: Rows) -> np.ndarray | None:
+        found = _stated(block)
+        return None if found is None else found[which]
+
+    return column
+
+
 def _empty(block: Rows) -> np.ndarray | None:
     size = block.get("size")
     return None if size is None else np.asarray(size == 0)
@@ -460,6 +497,9 @@ _LEVELLED = frozenset(
         "sets_at_level",
         "interval_at_level",
         "covered",
+        "stated_covered",
+        "stated_size",
+        "stated_mass",
         "size",
         "n_labels",
         "empty",
@@ -477,6 +517,9 @@ _DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
     "sets_at_level": _sets_at_level,
     "interval_at_level": _interval_at_level,
     "covered": _covered,
+    "stated_covered": _stated_column(0),
+    "stated_size": _stated_column(1),
+    "stated_mass": _stated_column(2),
     "size": _size,
     "n_labels": _n_labels,
     "empty": _empty,
