@@ -31,7 +31,6 @@ _ROOMS = (
     "report",
     "results",
     "scorers",
-    "studies",
 )
 # Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
 _NAMES: dict[str, str] = {
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from calipers import report as report
     from calipers import results as results
     from calipers import scorers as scorers
-    from calipers import studies as studies
     from calipers.auditing import audit as audit
     from calipers.auditing import compare as compare
 

@@ -28,8 +28,8 @@ from calipers.engines.sources import FilePiece
 from calipers.engines.spark_engine import SparkEngine
 from calipers.exceptions import InputError
 from calipers.performance import AlgorithmPerformance
-from calipers.studies.conditional.synthetic import sample_efficiency
-from calipers.studies.progress import study_progress
+from studies.conditional.synthetic import sample_efficiency
+from studies.progress import study_progress
 from tests.randomness import restored_python_generator
 
 METRICS = (

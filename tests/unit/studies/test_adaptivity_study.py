@@ -8,18 +8,18 @@ import pytest
 from calipers.datasets import REGRESSION_SETS
 from calipers.exceptions import InputError
 from calipers.metrics import t_cv, t_ss
-from calipers.studies import adaptivity, run_study
-from calipers.studies.adaptivity.cases import FULL, QUICK, splits
-from calipers.studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
-from calipers.studies.adaptivity.methods import METHODS, bare_t_ss, run_method
-from calipers.studies.adaptivity.outputs import (
+from studies import adaptivity, run_study
+from studies.adaptivity.cases import FULL, QUICK, splits
+from studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
+from studies.adaptivity.methods import METHODS, bare_t_ss, run_method
+from studies.adaptivity.outputs import (
     Outputs,
     cached_outputs,
     compute_outputs,
     outputs_from_folder,
     read_image_folder,
 )
-from calipers.studies.adaptivity.scale import synthetic_rows
+from studies.adaptivity.scale import synthetic_rows
 
 pytest.importorskip("matplotlib")
 
@@ -56,7 +56,7 @@ def test_every_method_covers_over_stored_outputs(outputs, method):
     for seed in range(6):
         order = np.random.default_rng(seed).permutation(800)
         found = run_method(method, outputs, order[:400], order[400:], (0.1, 0.2), seed)
-        assert set(found) == {0.1, 0.2}
+        assert list(found) == [0.1, 0.2]  # in the order asked for: tables must not depend on hashing
         hits.append(found[0.1].covered.mean())
     assert np.mean(hits) == pytest.approx(0.9, abs=0.035)
 
@@ -167,7 +167,7 @@ def test_the_small_network_learns_and_leaves_torch_as_it_was():
     torch = pytest.importorskip("torch")
     from sklearn.datasets import load_digits
 
-    from calipers.studies.adaptivity.network import SmallNetwork
+    from studies.adaptivity.network import SmallNetwork
 
     X, y = load_digits(return_X_y=True)
     before = torch.random.get_rng_state()

@@ -12,17 +12,17 @@ from scipy.special import expit
 from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
 
-from calipers.studies import run_study
-from calipers.studies.calibration.documents import (
+from studies import run_study
+from studies.calibration.documents import (
     draw_corpus,
     exact_frequency,
     exact_trivial_l1,
     fit_logistic,
     make_topics,
 )
-from calipers.studies.calibration.settings import QUICK
-from calipers.studies.calibration.tables import Stated, cached
-from calipers.studies.calibration.theory import WORLDS, widths
+from studies.calibration.settings import QUICK
+from studies.calibration.tables import Stated, cached
+from studies.calibration.theory import WORLDS, widths
 
 
 def test_table_1_has_two_exact_numbers() -> None:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from calipers.studies import run_study
-from calipers.studies.conditional.benchmark import PartitionClassifier
-from calipers.studies.conditional.claims import recovered
-from calipers.studies.conditional.humans import direct_excess
-from calipers.studies.conditional.stage import pick, stage
+from studies import run_study
+from studies.conditional.benchmark import PartitionClassifier
+from studies.conditional.claims import recovered
+from studies.conditional.humans import direct_excess
+from studies.conditional.stage import pick, stage
 
 
 def test_the_quick_study_writes_every_table_and_figure(data_dir, tmp_path):

@@ -11,13 +11,13 @@ from sklearn.metrics import pairwise_distances
 
 from calipers.conformal import TransductiveKNNClassifier, tangent_distances
 from calipers.metrics import efficiency
-from calipers.studies import run_study
-from calipers.studies.efficiency import claims, predictors
-from calipers.studies.efficiency.digits import Digits, normalise
-from calipers.studies.efficiency.digits import load_digits as load_study_digits
-from calipers.studies.efficiency.matrices import MatrixStore
-from calipers.studies.efficiency.predictors import MEASURES, Reading
-from calipers.studies.progress import study_progress
+from studies import run_study
+from studies.efficiency import claims, predictors
+from studies.efficiency.digits import Digits, normalise
+from studies.efficiency.digits import load_digits as load_study_digits
+from studies.efficiency.matrices import MatrixStore
+from studies.efficiency.predictors import MEASURES, Reading
+from studies.progress import study_progress
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import pytest
 from sklearn.datasets import load_digits
 
 from calipers.conformal import conformal_interval
-from calipers.studies import run_study
-from calipers.studies.performance.descent import batch_descent, draw_rows, draw_start, stochastic_descent
-from calipers.studies.performance.digits import SoftmaxSVC, digit_features
-from calipers.studies.performance.optimisation import Sizes
-from calipers.studies.performance.trials import run_trials, summarise
-from calipers.studies.progress import study_progress
+from studies import run_study
+from studies.performance.descent import batch_descent, draw_rows, draw_start, stochastic_descent
+from studies.performance.digits import SoftmaxSVC, digit_features
+from studies.performance.optimisation import Sizes
+from studies.performance.trials import run_trials, summarise
+from studies.progress import study_progress
 
 
 @pytest.fixture(scope="module")
