@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from calipers.arrays import short_repr
+from calipers.arrays import import_optional, short_repr
+from calipers.results import write_atomically
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +103,18 @@ def write_claims(claims: Iterable[Claim], path: Path) -> Path:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """Rows as a CSV file; the file appears whole or not at all."""
-    partial = path.with_name(path.name + ".part")
-    with partial.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-    return partial.replace(path)
+    """Rows as a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return write_atomically(path, text.getvalue())
+
+
+def write_figure(figure: Any, path: Path, *, dpi: int) -> Path:
+    """A matplotlib figure as the kind of picture that the path names; the figure is closed."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]")
+    kind = path.suffix.removeprefix(".")
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=dpi))
+    pyplot.close(figure)
+    return path

@@ -13,7 +13,9 @@ from calipers.plots import plot_along_ease, plot_critical_difference
 from calipers.results import Curve, RankComparison
 from studies.adaptivity import regression
 from studies.adaptivity.methods import METHODS, OURS
+from studies.outcome import write_figure
 
+DPI = 120
 Row = dict[str, Any]
 
 
@@ -23,13 +25,6 @@ def _new(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _save(figure: Any, path: Path) -> Path:
-    pyplot = import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]")
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return path
-
-
 def figure_1(curves: Mapping[str, Curve], path: Path) -> Path:
     """Ease against average rank, one panel per data set."""
     sets = list(dict.fromkeys(name.split("-")[0] for name in curves))
@@ -37,7 +32,7 @@ def figure_1(curves: Mapping[str, Curve], path: Path) -> Path:
     for ax, data in zip(axes[0], sets, strict=True):
         chosen = {name.split("-", 1)[1]: c for name, c in curves.items() if name.split("-")[0] == data}
         plot_along_ease(chosen, ax=ax, title=data)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def table_2_figure(tables: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> Path:
@@ -53,12 +48,12 @@ def table_2_figure(tables: Mapping[str, Mapping[str, Mapping[str, float]]], path
         ax.set_title(title, fontsize=10)
         ax.grid(axis="x", alpha=0.3)
     axes[0][-1].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def cd_figure(comparison: RankComparison, title: str, path: Path) -> Path:
     """One critical-difference diagram."""
-    return _save(plot_critical_difference(comparison, title=title).figure, path)
+    return write_figure(plot_critical_difference(comparison, title=title).figure, path, dpi=DPI)
 
 
 def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Path:
@@ -83,4 +78,4 @@ def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Pa
         ax.set_title(f"{title}, alpha {alpha:g}", fontsize=9)
         ax.axhline(0, color="black", linewidth=0.6)
     axes[0][-1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)

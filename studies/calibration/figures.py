@@ -12,6 +12,9 @@ from calipers.arrays import import_optional
 from studies.calibration.images import ImageReading
 from studies.calibration.repairs import Repair
 from studies.calibration.theory import Convergence, Widths
+from studies.outcome import write_figure
+
+DPI = 150
 
 # Distinguishable without red and green.
 COLOURS = {
@@ -34,11 +37,6 @@ def _clean(ax: Any) -> None:
     ax.grid(visible=True, color="#e6e6e6", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Any, path: Path) -> Path:
-    figure.savefig(path, dpi=150)
-    return path
 
 
 def draw_errors(repairs: Sequence[Repair], path: Path) -> Path:
@@ -66,7 +64,7 @@ def draw_errors(repairs: Sequence[Repair], path: Path) -> Path:
         "grey tick: a calibrated model reads less in 95 % · diamond: after isotonic on 2000 rows",
         fontsize=8.5,
     )
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_ratios(repairs: Sequence[Repair], path: Path) -> Path:
@@ -87,7 +85,7 @@ def draw_ratios(repairs: Sequence[Repair], path: Path) -> Path:
         _clean(ax)
     axes[0].set_ylabel("cost after calibration / before")
     figure.legend(loc="outside lower center", ncols=5, frameon=False)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_certificates(rows: Sequence[Widths], path: Path) -> Path:
@@ -111,7 +109,7 @@ def draw_certificates(rows: Sequence[Widths], path: Path) -> Path:
     ax.set_title("What n rows prove about a calibrated model (uniform scores)", loc="left")
     _clean(ax)
     ax.legend(frameon=False, fontsize=8.5)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_convergence(rows: Sequence[Convergence], path: Path) -> Path:
@@ -135,7 +133,7 @@ def draw_convergence(rows: Sequence[Convergence], path: Path) -> Path:
     axes[0].set_ylabel("largest distance of G_e from the hull")
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_images(rows: Sequence[ImageReading], path: Path) -> Path:
@@ -161,4 +159,4 @@ def draw_images(rows: Sequence[ImageReading], path: Path) -> Path:
         "grey: a calibrated model reads less\ngreen: ResNet-50 repaired on its 5000 validation images",
         fontsize=8.5,
     )
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)

@@ -9,7 +9,9 @@ import numpy as np
 
 from calipers.arrays import import_optional
 from studies.conditional.stage import Row, pick
+from studies.outcome import write_figure
 
+DPI = 130
 _COLOURS = {"L1-ERT": "C0", "WSC, measured": "C1", "WSC, as searched": "C3", "CovGap": "C2"}
 
 
@@ -17,12 +19,6 @@ def _figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     pyplot = import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]")
     figure, axes = pyplot.subplots(1, columns, figsize=size, layout="constrained")
     return figure, axes
-
-
-def _save(figure: Any, path: Path) -> Path:
-    figure.savefig(path, dpi=130)
-    import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]").close(figure)
-    return path
 
 
 def draw_efficiency(rows: list[Row], truth: float, path: Path) -> Path:
@@ -43,7 +39,7 @@ def draw_efficiency(rows: list[Row], truth: float, path: Path) -> Path:
         ax.set(xscale="log", xlabel="rows", title=title)
     axes[0].set_ylabel("distance from the target\n(bars: one standard deviation over seeds)")
     axes[1].legend(fontsize=8)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_curve(rows: list[Row], path: Path) -> Path:
@@ -57,7 +53,7 @@ def draw_curve(rows: list[Row], path: Path) -> Path:
         ax.set(xlabel="x", title=f"{sets}: L1-ERT {pick(rows, 'ert', sets=sets)[0]:.3f}", ylim=(0.5, 1.02))
     axes[0].set_ylabel("P(covered | x)")
     axes[0].legend(fontsize=8, loc="lower center")
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_scores(rows: list[Row], path: Path) -> Path:
@@ -73,7 +69,7 @@ def draw_scores(rows: list[Row], path: Path) -> Path:
     ax.axvline(0, color="black", lw=0.8)
     ax.set(xlabel="L1-ERT (0: covers everywhere)", ylabel="size / smallest size of the data set")
     ax.legend(fontsize=8)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_classifiers(shares: dict[str, tuple[float, float, float]], path: Path) -> Path:
@@ -86,4 +82,4 @@ def draw_classifiers(shares: dict[str, tuple[float, float, float]], path: Path) 
     ax.scatter([], [], color="grey", marker="^", label="L2")
     ax.set(xscale="log", xlabel="CPU seconds per 1000 rows", ylabel="% of the largest ERT recovered")
     ax.legend(fontsize=8)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)

@@ -8,6 +8,7 @@ from typing import Any
 from calipers.arrays import import_optional
 from studies.efficiency.matrices import METRICS
 from studies.efficiency.predictors import MEASURES, Reading, curve_of
+from studies.outcome import write_figure
 
 PANELS = {"U": "average unconfidence (U)", "OF": "average observed fuzziness (OF)"}
 # One colour per measure, distinguishable without red and green; one line style per metric.
@@ -29,8 +30,7 @@ def draw_figure(readings: list[Reading], path: Path) -> Path:
     axes[1].set_xticks([1, *range(5, max(r.k for r in readings) + 1, 5)])
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=150)
-    return path
+    return write_figure(figure, path, dpi=150)
 
 
 def draw_panel(ax: Any, readings: list[Reading], criterion: str) -> None:

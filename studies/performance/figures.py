@@ -16,8 +16,11 @@ from calipers.plots import (
 )
 from calipers.plots.forecast import COLOURS
 from calipers.results import Estimate
+from studies.outcome import write_figure
 from studies.performance.digits import ModulatedTrial
 from studies.performance.trials import ALPHA, TrialTable
+
+DPI = 120
 
 
 def trial_figure(tables: list[TrialTable], title: str, path: Path) -> Path:
@@ -41,7 +44,7 @@ def trial_figure(tables: list[TrialTable], title: str, path: Path) -> Path:
             ax=grid[row][1],
         )
     figure.suptitle(title)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def digits_overview(tables: list[TrialTable], trial: ModulatedTrial, case: int, path: Path) -> Path:
@@ -51,14 +54,14 @@ def digits_overview(tables: list[TrialTable], trial: ModulatedTrial, case: int, 
     plot_width_histograms({t.name: t.width for t in tables}, ax=top.subplots())
     top.suptitle("Candidate forecasts: widths over trials")
     draw_case(bottom, trial, case)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def case_figure(trial: ModulatedTrial, case: int, path: Path) -> Path:
     """Figure 5: another image with its forecasts."""
     figure = _figure(8.0, 2.6)
     draw_case(figure, trial, case)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def draw_case(figure: Any, trial: ModulatedTrial, case: int) -> None:
@@ -88,7 +91,7 @@ def width_figure(
     plot_width_histograms({t.name: t.width for t in algorithm}, ax=bottom)
     bottom.set_title(f"Algorithm, Z-free: Student-t noise, retrained on {train_size} rows")
     figure.suptitle(title)
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def naive_figure(rows: list[tuple[str, float, float, float]], path: Path) -> Path:
@@ -106,14 +109,9 @@ def naive_figure(rows: list[tuple[str, float, float, float]], path: Path) -> Pat
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of new losses covered (target 0.9)")
-    return _save(figure, path)
+    return write_figure(figure, path, dpi=DPI)
 
 
 def _figure(width: float, height: float) -> Any:
     figures = import_optional("matplotlib.figure", purpose="figures", install="calipers[plots]")
     return figures.Figure(figsize=(width, height), layout="constrained")
-
-
-def _save(figure: Any, path: Path) -> Path:
-    figure.savefig(path, dpi=120)
-    return path

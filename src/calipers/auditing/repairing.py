@@ -18,8 +18,8 @@ from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
 from calipers.inference import mean_estimate, paired_difference
 from calipers.inputs import check_fraction
-from calipers.report import render_html, render_json, render_markdown, write_text
-from calipers.results import Estimate, severity_rank
+from calipers.report import render_html, render_json, render_markdown
+from calipers.results import Estimate, severity_rank, write_atomically
 
 FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning groups; thresholds need more rows than edges do.
@@ -305,5 +305,5 @@ def _change(
 
 def _written(text: str, path: Path | str | None) -> str:
     if path is not None:
-        write_text(path, text)
+        write_atomically(path, text)
     return text

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from calipers.auditing.material import Material
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.reading import Picture
-from calipers.report import audit_document, render_html, render_json, render_markdown, render_text, write_text
-from calipers.results import EstimateTable, Finding, severity_rank
+from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
+from calipers.results import EstimateTable, Finding, severity_rank, write_atomically
 
 if TYPE_CHECKING:
     from calipers.auditing.repairing import Repair
@@ -147,5 +147,5 @@ class Audit:
 
 def _written(text: str, path: Path | str | None) -> str:
     if path is not None:
-        write_text(path, text)
+        write_atomically(path, text)
     return text
