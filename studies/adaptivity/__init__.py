@@ -11,18 +11,17 @@ pictures and any torchvision-style model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from calipers.datasets import load_cifar100
 from studies.adaptivity import claims as checked
 from studies.adaptivity import figures, regression, scale
 from studies.adaptivity.cases import FULL, QUICK, available, outputs_of
 from studies.adaptivity.classification import (
     ALPHAS,
     Effort,
-    cached_rows,
     figure_1_curve,
     medians,
     rank_over_cases,
@@ -30,6 +29,7 @@ from studies.adaptivity.classification import (
     table_2_rows,
 )
 from studies.adaptivity.methods import METHODS
+from studies.caching import remembered
 from studies.outcome import Claim, StudyReport, write_table
 from studies.progress import study_progress
 
@@ -45,8 +45,7 @@ Row = dict[str, Any]
 
 def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
     """Run the study; outputs and rows are kept in ``out`` and used again by the next run."""
-    kept = out / ("kept-quick" if quick else "kept")
-    kept.mkdir(parents=True, exist_ok=True)
+    kept = out / "cache"
     cases, effort = (QUICK, _QUICK_EFFORT) if quick else (available(FULL), _FULL_EFFORT)
     first: list[Row] = []
     second: list[Row] = []
@@ -55,8 +54,8 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         for case in progress.track(cases, description="classifiers"):
             outputs = outputs_of(case, data, kept)
             curves[case.name] = figure_1_curve(outputs)
-            second += cached_rows(kept / f"{case.name}-table2.json", partial(table_2_rows, outputs, effort))
-            first += cached_rows(kept / f"{case.name}-table1.json", partial(table_1_rows, outputs, effort))
+            second += remembered(kept, table_2_rows, outputs, effort)
+            first += remembered(kept, table_1_rows, outputs, effort)
         rows = _regression_rows(data, kept, quick, progress)
         large = _scale_rows(data, kept, quick, progress)
     files = _write(out, first, second, rows, large)
@@ -72,22 +71,22 @@ def _regression_rows(data: Path | None, kept: Path, quick: bool, progress: Any) 
     names = _REGRESSION[3:4] if quick else _REGRESSION
     rows: list[Row] = []
     for name in progress.track(names, description="regression"):
-        make = partial(regression.regression_rows, name, data, **(_QUICK_ROWS if quick else _FULL_ROWS))
-        rows += cached_rows(kept / f"regression-{name}.json", make)
+        sizes = _QUICK_ROWS if quick else _FULL_ROWS
+        rows += remembered(kept, regression.regression_rows, name, *regression.load_rows(name, data), **sizes)
     return rows
 
 
 def _scale_rows(data: Path | None, kept: Path, quick: bool, progress: Any) -> dict[str, list[Row]]:
     size = (600, 20) if quick else (50_000, 1000)
-    jobs: dict[str, Callable[[], list[Row]]] = {
-        "synthetic": partial(scale.synthetic_rows, *size, n_transforms=3 if quick else 10)
-    }
-    if data is not None:
-        jobs["cifar100"] = partial(scale.cifar_rows, data, n_rows=1000 if quick else None)
-    return {
-        name: cached_rows(kept / f"{name}.json", make)
-        for name, make in progress.track(list(jobs.items()), description="scale")
-    }
+    large = {}
+    for name in progress.track(("synthetic", "cifar100")[: 1 if data is None else 2], description="scale"):
+        if name == "synthetic":
+            large[name] = remembered(kept, scale.synthetic_rows, *size, n_transforms=3 if quick else 10)
+        else:
+            outputs, n_rows = load_cifar100(data), 1000 if quick else None
+            stated = dict(outputs.probabilities)
+            large[name] = remembered(kept, scale.cifar_rows, stated, outputs.labels, n_rows=n_rows)
+    return large
 
 
 def _claims(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from calipers.arrays import generator, is_installed
 from calipers.datasets import load_fashion_mnist, load_usps
-from studies.adaptivity.outputs import Outputs, cached_outputs, compute_outputs
+from studies.adaptivity.outputs import Outputs, compute_outputs
+from studies.caching import remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,22 @@ def available(cases: Iterable[Case]) -> tuple[Case, ...]:
     return tuple(c for c in cases if c.model not in NEEDS or is_installed(NEEDS[c.model]))
 
 
-def outputs_of(case: Case, data: Path | None, cache: Path) -> Outputs:
+def outputs_of(case: Case, data: Path | None, cache: Path | None) -> Outputs:
     """The case's answers and ease, trained and computed on the first call."""
-    return cached_outputs(cache / f"{case.name}.npz", lambda: _compute(case, data))
+    found = remembered(cache, state_and_perturb, case, *_source(case.data, data))
+    return Outputs(case.name, found["probabilities"].astype(float), found["labels"], found["ease"])
 
 
-def _compute(case: Case, data: Path | None) -> Outputs:
-    X, y, shape = _LOADERS[case.data](data)
+def state_and_perturb(case: Case, X: np.ndarray, y: np.ndarray, shape: tuple[int, int]) -> dict[str, Any]:
+    """Train the model; probabilities (kept in single precision), labels and ease of its pool of rows."""
     order = generator(7).permutation(len(y))
     train, pool = order[: case.n_train], order[case.n_train : case.n_train + case.n_pool]
     model = _model(case.model).fit(X[train], y[train])
-    return compute_outputs(
+    outputs = compute_outputs(
         case.name, model.predict_proba, X[pool], y[pool], image_shape=shape, batch_size=30_000
     )
+    probabilities = outputs.probabilities.astype(np.float32)
+    return {"probabilities": probabilities, "labels": outputs.labels, "ease": dict(outputs.ease)}
 
 
 def _fashion(data: Path | None) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
@@ -88,6 +93,11 @@ _LOADERS: dict[str, Callable[[Path | None], tuple[np.ndarray, np.ndarray, tuple[
     "usps": _usps,
     "digits": _digits,
 }
+
+
+@lru_cache(maxsize=1)  # several models share a data set
+def _source(name: str, data: Path | None) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    return _LOADERS[name](data)
 
 
 def _model(name: str) -> Any:

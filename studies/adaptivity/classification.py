@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,18 +74,6 @@ def _accused(covered: np.ndarray, ease: np.ndarray, alpha: float, behind: int) -
     """Whether T-CV rejects at 5 %, knowing how few rows are behind each threshold."""
     p_value = t_cv(covered, ease, alpha=alpha, n_calibration=behind, n_draws=199, random_state=0).p_value
     return bool(p_value is not None and p_value <= 0.05)
-
-
-def cached_rows(path: Path, make: Callable[[], list[Row]]) -> list[Row]:
-    """Rows stored as JSON, or made and stored."""
-    if path.exists():
-        stored: list[Row] = json.loads(path.read_text(encoding="utf-8"))
-        return stored
-    rows = make()
-    partial = path.with_suffix(".part")
-    partial.write_text(json.dumps(rows), encoding="utf-8")
-    partial.replace(path)
-    return rows
 
 
 def table_1_rows(outputs: Outputs, effort: Effort, alpha: float = 0.1) -> list[Row]:

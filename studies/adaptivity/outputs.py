@@ -72,22 +72,6 @@ def compute_outputs(
     return Outputs(name, as_numpy(predict(images)).astype(np.float64), np.asarray(labels), values)
 
 
-def cached_outputs(path: Path, make: Callable[[], Outputs]) -> Outputs:
-    """The outputs stored at ``path``, or made and stored there; the file appears whole or not at all."""
-    if path.exists():
-        with np.load(path, allow_pickle=False) as stored:
-            kinds = [key.removeprefix("ease_") for key in stored.files if key.startswith("ease_")]
-            values = {kind: stored[f"ease_{kind}"] for kind in kinds}
-            return Outputs(path.stem, stored["probabilities"].astype(float), stored["labels"], values)
-    made = make()
-    partial = path.with_name(f"{path.stem}.part.npz")
-    arrays = {f"ease_{kind}": values for kind, values in made.ease.items()}
-    arrays |= {"probabilities": made.probabilities.astype(np.float32), "labels": made.labels}
-    np.savez_compressed(partial, allow_pickle=False, **arrays)
-    partial.replace(path)
-    return Outputs(path.stem, made.probabilities.astype(np.float32).astype(float), made.labels, made.ease)
-
-
 def read_image_folder(
     folder: Path, *, size: tuple[int, int], classes: Sequence[str] | None = None, batch_size: int = 256
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:

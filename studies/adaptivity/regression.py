@@ -68,10 +68,16 @@ def reconstruction_loss(X: np.ndarray) -> Any:
     return loss
 
 
-def regression_rows(name: str, data: Path | None, *, seeds: int, rows: int, n_bins: int) -> list[Row]:
-    """One row per seed, level and method."""
+def load_rows(name: str, data: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """Features and targets of a public regression set."""
     source = load_regression(name, data)
-    X, y = np.asarray(source.X, dtype=float), np.asarray(source.y, dtype=float)
+    return np.asarray(source.X, dtype=float), np.asarray(source.y, dtype=float)
+
+
+def regression_rows(
+    name: str, X: np.ndarray, y: np.ndarray, *, seeds: int, rows: int, n_bins: int
+) -> list[Row]:
+    """One row per seed, level and method."""
     X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     y = (y - y.mean()) / y.std()
     found: list[Row] = []

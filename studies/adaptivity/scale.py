@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.frozen import FrozenEstimator
 
 from calipers.arrays import generator
 from calipers.conformal import ConformalClassifier
-from calipers.datasets import load_cifar100
 from calipers.difficulty import ease_from_outputs
 from calipers.metrics import deficit, escv, excess, rank_cv, rank_ss, sscv, t_cv, t_ss, true_rank
 from studies.adaptivity.methods import StoredProbabilities
@@ -21,18 +19,23 @@ _RANDOMIZED = {"lac": False, "aps": True, "raps": True, "saps": True}
 Row = dict[str, Any]
 
 
-def cifar_rows(data: Path | None, *, alpha: float = 0.1, n_rows: int | None = None) -> list[Row]:
+def cifar_rows(
+    probabilities: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    *,
+    alpha: float = 0.1,
+    n_rows: int | None = None,
+) -> list[Row]:
     """SSCV, ESCV, Deficit, Excess, Rank-CV and Rank-SS with their bands, for four scores and three models."""
-    source = load_cifar100(data)
     rows: list[Row] = []
-    order = generator(0).permutation(len(source))[:n_rows]
+    order = generator(0).permutation(len(labels))[:n_rows]
     half = len(order) // 2
-    for model, P in source.probabilities.items():
+    for model, P in probabilities.items():
         cal, test = order[:half], order[half:]
-        ranks = np.asarray(true_rank(source.labels[test], P[test]))
+        ranks = np.asarray(true_rank(labels[test], P[test]))
         for score, randomized in _RANDOMIZED.items():
-            sets = _sets(P, source.labels, cal, test, score, randomized, alpha)
-            covered, size = sets[np.arange(len(test)), source.labels[test]], sets.sum(axis=1)
+            sets = _sets(P, labels, cal, test, score, randomized, alpha)
+            covered, size = sets[np.arange(len(test)), labels[test]], sets.sum(axis=1)
             row: Row = {"model": model, "score": score, "coverage": covered.mean(), "size": size.mean()}
             for metric in (sscv, escv):
                 e = metric(covered, size, alpha=alpha, n_calibration=half)

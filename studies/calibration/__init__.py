@@ -7,13 +7,12 @@ minimum calibration error), ``images.csv`` (CIFAR-10), their figures, and the cl
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from rich.progress import Progress
 
+from studies.caching import remembered
 from studies.calibration import images, repairs
 from studies.calibration.claims import check_claims
 from studies.calibration.documents import TableOne, run_once
@@ -24,13 +23,11 @@ from studies.calibration.figures import (
     draw_images,
     draw_ratios,
 )
-from studies.calibration.settings import FULL, QUICK, SEED, Settings
+from studies.calibration.settings import FULL, QUICK, Settings
 from studies.calibration.tables import (
     DATASETS,
     LEARNERS,
     Stated,
-    Table,
-    cached,
     load_table,
     state_probabilities,
 )
@@ -73,10 +70,10 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         Claims and files.
     """
     settings = QUICK if quick else FULL
-    cache = out / "cache" / ("quick" if quick else "full")
+    cache = out / "cache"
     with study_progress() as progress:
         runs = [
-            _document_run(settings, cache, i)
+            TableOne(*remembered(cache, run_once, settings, i))
             for i in progress.track(range(settings.lda_runs), description="topic-model documents")
         ]
         judged = list(_judge_learners(data, settings, cache, progress))
@@ -102,30 +99,17 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
     return StudyReport(name="calibration", title=TITLE, claims=claims, files=files)
 
 
-def _document_run(settings: Settings, cache: Path, i: int) -> TableOne:
-    path = cache / f"documents_{i}.npy"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, np.array(run_once(settings, np.random.default_rng([SEED, i]))))
-    return TableOne(*np.load(path, allow_pickle=False).tolist())
-
-
 def _judge_learners(
     data: Path | None, settings: Settings, cache: Path, progress: Progress
 ) -> Iterator[repairs.Repair]:
-    """Every learner on every data set; a table is read once, and only if a learner must be trained."""
+    """Every learner on every data set."""
     bar = progress.add_task("learners", total=len(DATASETS) * len(LEARNERS))
     for dataset in DATASETS:
-        table = functools.cache(functools.partial(load_table, dataset, data, settings))
+        table = load_table(dataset, data, settings)
         for learner in LEARNERS:
-            path = cache / f"{dataset}_{learner.replace(' ', '_')}.npz"
-            stated = cached(path, functools.partial(_train, learner, table, settings))
+            stated = Stated(*remembered(cache, state_probabilities, learner, table, settings))
             yield repairs.judge(dataset, learner, stated, settings.n_draws)
             progress.advance(bar)
-
-
-def _train(learner: str, table: Callable[[], Table], settings: Settings) -> Stated:
-    return state_probabilities(learner, table(), settings)
 
 
 def _write_ratios(judged: list[repairs.Repair], path: Path) -> Path:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from calipers.metrics import calibration_error
-from studies.calibration.settings import Settings
+from studies.calibration.settings import SEED, Settings
 
 EXPONENT = 0.94
 MEAN_LENGTH = 200
@@ -110,8 +110,9 @@ def fit_logistic(counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
     return np.asarray(w[:-1]), np.asarray(w[-1])
 
 
-def run_once(settings: Settings, rng: np.random.Generator) -> TableOne:
-    """One repetition of the experiment."""
+def run_once(settings: Settings, repetition: int) -> TableOne:
+    """One repetition of the experiment, with a seed of its own."""
+    rng = np.random.default_rng([SEED, repetition])
     topics = make_topics(settings, rng)
     train = draw_corpus(settings.lda_documents, topics, rng)
     weights, intercepts = fit_logistic(train.counts, train.labels)

@@ -97,16 +97,3 @@ def state_probabilities(learner: str, table: Table, settings: Settings) -> State
         low, high = float(margins.min()), float(margins.max())
         stated = [np.clip((model.decision_function(part) - low) / (high - low), 0, 1) for part in parts]
     return Stated(stated[0], table.y_validation, stated[1], table.y_test)
-
-
-def cached(path: Path, make: Callable[[], Stated]) -> Stated:
-    """The probabilities from an earlier run, or made now and kept."""
-    if path.is_file():
-        with np.load(path, allow_pickle=False) as archive:
-            return Stated(*(archive[name] for name in Stated._fields))
-    stated = make()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"part-{path.name}")
-    np.savez_compressed(partial, **stated._asdict())
-    partial.replace(path)
-    return stated

@@ -2,7 +2,7 @@
 
 (a) value against n on worlds with known truth, (b) classifiers and (c) conformal scores on public data,
 (d) CIFAR-10H, where coverage given the image can be counted, (e) the picture in one dimension, (f) two
-outputs. Every stage keeps its table in the output folder and is not computed twice.
+outputs. Finished parts are kept in ``out/cache`` and not computed twice.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from calipers.datasets import HeteroscedasticWorld
+from studies.caching import remembered
 from studies.conditional import benchmark, claims, figures, humans, synthetic
-from studies.conditional.stage import Row, stage
+from studies.conditional.rows import Row, write_rows
 from studies.outcome import Claim, StudyReport, write_table
 from studies.progress import study_progress
 
@@ -28,7 +29,7 @@ _REGRESSION = ("concrete", "energy", "kin8nm", "power", "wine_white", "californi
 
 
 def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
-    """Run the study; tables already in ``out`` are used again.
+    """Run the study; what is already in ``out/cache`` is used again.
 
     Parameters
     ----------
@@ -56,21 +57,14 @@ def _worlds(out: Path, quick: bool) -> tuple[list[Claim], list[Path]]:
     """Parts (a), (e) and (f)."""
     truth = HeteroscedasticWorld().ert(alpha=0.1)["l1"]
     sizes = (300,) if quick else (500, 1000, 2000, 5000, 10_000)
+    seeds, cache = 1 if quick else 6, out / "cache"
     with study_progress() as progress:
-        rows = stage(
-            out / "sample_efficiency.csv",
-            synthetic.HEADER,
-            lambda: synthetic.sample_efficiency(sizes, 1 if quick else 6, progress),
-        )
-        curve = stage(
-            out / "one_dimension.csv",
-            synthetic.CURVE_HEADER,
-            lambda: synthetic.one_dimension(300 if quick else 3000),
-        )
-        volumes = stage(
-            out / "two_outputs.csv", synthetic.VOLUME_HEADER,
-            lambda: synthetic.two_outputs(200 if quick else 2000, 1 if quick else 6, progress),
-        )  # fmt: skip
+        rows = synthetic.sample_efficiency(sizes, seeds, cache, progress)
+        curve = remembered(cache, synthetic.one_dimension, 300 if quick else 3000)
+        volumes = synthetic.two_outputs(200 if quick else 2000, seeds, cache, progress)
+    write_rows(out / "sample_efficiency.csv", synthetic.HEADER, rows)
+    write_rows(out / "one_dimension.csv", synthetic.CURVE_HEADER, curve)
+    write_rows(out / "two_outputs.csv", synthetic.VOLUME_HEADER, volumes)
     found = [
         *claims.check_worlds(rows, truth, decide=not quick),
         *claims.check_curve(curve, decide=not quick),
@@ -89,30 +83,19 @@ def _public_data(data: Path | None, out: Path, quick: bool) -> tuple[list[Claim]
     names = ("concrete", "energy") if quick else _REGRESSION
     sizes = (200,) if quick else (500, 2000, 4000)
     rows = 1200 if quick else 10_000
+    judged = ("resnet110",) if quick else ("resnet110", "lenet5", "vgg16")
+    pictures = {"cifar10": "resnet110"} if quick else _IMAGE_MODELS
+    sources, cache = benchmark.load_sources(names, data), out / "cache"
+    scored = dict(list(sources.items())[: 1 if quick else None])
     with study_progress() as progress:
-        compared = stage(
-            out / "classifiers.csv",
-            benchmark.CLASSIFIER_HEADER,
-            lambda: benchmark.compare_classifiers(names, sizes, 1, 20 if quick else 100, data, progress),
-        )
-        widths = stage(
-            out / "regression_scores.csv",
-            benchmark.SCORE_HEADER,
-            lambda: benchmark.compare_scores(names[: 1 if quick else None], data, progress),
-        )
-        sets = stage(
-            out / "set_scores.csv",
-            benchmark.SCORE_HEADER,
-            lambda: benchmark.compare_set_scores(
-                data, {"cifar10": "resnet110"} if quick else _IMAGE_MODELS, rows, progress
-            ),
-        )
-        votes = stage(
-            out / "humans.csv", humans.HEADER,
-            lambda: humans.human_coverage(
-                data, ("resnet110",) if quick else ("resnet110", "lenet5", "vgg16"), rows, progress
-            ),
-        )  # fmt: skip
+        compared = benchmark.compare_classifiers(sources, sizes, 1, 20 if quick else 100, cache, progress)
+        widths = benchmark.compare_scores(scored, cache, progress)
+        sets = benchmark.compare_set_scores(data, pictures, rows, cache, progress)
+        votes = humans.human_coverage(data, judged, rows, cache, progress)
+    write_rows(out / "classifiers.csv", benchmark.CLASSIFIER_HEADER, compared)
+    write_rows(out / "regression_scores.csv", benchmark.SCORE_HEADER, widths)
+    write_rows(out / "set_scores.csv", benchmark.SCORE_HEADER, sets)
+    write_rows(out / "humans.csv", humans.HEADER, votes)
     found = [
         *claims.check_classifiers(claims.recovered(compared), decide=not quick),
         *claims.check_scores(widths, decide=not quick),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,15 @@ from sklearn.preprocessing import StandardScaler
 from calipers.conformal import ConformalRegressor, aps, conformal_quantile, lac, raps, saps
 from calipers.datasets import load_cifar10_human, load_cifar100, load_regression
 from calipers.metrics import ert, ert_table, is_covered
-from studies.conditional.stage import Row
+from studies.caching import remembered, study_cache
+from studies.conditional.rows import Row
 from studies.progress import worked
 
 ALPHA = 0.1
 CLASSIFIER_HEADER = ("data", "repeat", "n", "classifier", "l1", "l2", "kl", "seconds")
 SCORE_HEADER = ("data", "score", "size", "ert", "std_error", "coverage")
 Split = tuple[np.ndarray, np.ndarray, np.ndarray]
+Sources = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 class PartitionClassifier(ClassifierMixin, BaseEstimator):
@@ -69,22 +71,28 @@ def classifiers(n_trees: int) -> dict[str, Any]:
 
 
 def compare_classifiers(
-    names: tuple[str, ...],
+    sources: Sources,
     sizes: tuple[int, ...],
     n_repeats: int,
     n_trees: int,
-    data: Path | None,
+    folder: Path | None,
     progress: Progress,
-) -> Iterator[Row]:
+) -> list[Row]:
     """ERT of each classifier on the same rows, split 40 / 10 / 50 with the absolute residual as score."""
-    jobs = [(name, repeat, sizes, n_trees, data) for name in names for repeat in range(n_repeats)]
-    for rows in worked(progress, _compared, jobs, description="classifiers (b)"):
-        yield from rows
+    jobs = {
+        f"{name}-{repeat}": (name, X, y, repeat, sizes, n_trees)
+        for name, (X, y) in sources.items()
+        for repeat in range(n_repeats)
+    }
+    cache = study_cache(folder, _compared, list(sources.items()), sizes, n_trees)
+    parts = worked(progress, _compared, jobs, description="classifiers (b)", cache=cache)
+    return [row for rows in parts for row in rows]
 
 
-def _compared(name: str, repeat: int, sizes: tuple[int, ...], n_trees: int, data: Path | None) -> list[Row]:
+def _compared(
+    name: str, X: np.ndarray, y: np.ndarray, repeat: int, sizes: tuple[int, ...], n_trees: int
+) -> list[Row]:
     """Every classifier on one split of one data set."""
-    X, y = _regression(name, data)
     train, calibrate, test = _split(len(y), repeat)
     model = ConformalRegressor(HistGradientBoostingRegressor(random_state=0))
     model.fit(X[train], y[train]).conformalize(X[calibrate], y[calibrate])
@@ -109,38 +117,49 @@ def _compared(name: str, repeat: int, sizes: tuple[int, ...], n_trees: int, data
     return rows
 
 
-def compare_scores(names: tuple[str, ...], data: Path | None, progress: Progress) -> Iterator[Row]:
+def compare_scores(sources: Sources, folder: Path | None, progress: Progress) -> list[Row]:
     """L1-ERT against mean width for three regression scores."""
-    for name in progress.track(names, description="regression scores (c)"):
-        X, y = _regression(name, data)
-        train, calibrate, test = _split(len(y), 0)
-        for score in ("absolute", "normalized", "quantile"):
-            estimator = None if score == "quantile" else HistGradientBoostingRegressor(random_state=0)
-            model = ConformalRegressor(estimator, nonconformity=score, alpha=ALPHA, random_state=0)
-            model.fit(X[train], y[train]).conformalize(X[calibrate], y[calibrate])
-            ends = model.predict_interval(X[test], alpha=ALPHA)
-            covered = is_covered(y[test], ends)
-            yield _scored(name, score, X[test], covered, float(np.mean(ends[:, 1] - ends[:, 0])))
+    tracked = progress.track(sources.items(), description="regression scores (c)")
+    return [row for name, (X, y) in tracked for row in remembered(folder, _regression_scores, name, X, y)]
+
+
+def _regression_scores(name: str, X: np.ndarray, y: np.ndarray) -> list[Row]:
+    rows: list[Row] = []
+    train, calibrate, test = _split(len(y), 0)
+    for score in ("absolute", "normalized", "quantile"):
+        estimator = None if score == "quantile" else HistGradientBoostingRegressor(random_state=0)
+        model = ConformalRegressor(estimator, nonconformity=score, alpha=ALPHA, random_state=0)
+        model.fit(X[train], y[train]).conformalize(X[calibrate], y[calibrate])
+        ends = model.predict_interval(X[test], alpha=ALPHA)
+        covered = is_covered(y[test], ends)
+        rows.append(_scored(name, score, X[test], covered, float(np.mean(ends[:, 1] - ends[:, 0]))))
+    return rows
 
 
 def compare_set_scores(
-    data: Path | None, models: dict[str, str], rows: int, progress: Progress
-) -> Iterator[Row]:
+    data: Path | None, models: dict[str, str], rows: int, folder: Path | None, progress: Progress
+) -> list[Row]:
     """L1-ERT against mean set size for LAC, APS, RAPS and SAPS on image classifiers."""
     loaders = {"cifar10": load_cifar10_human, "cifar100": load_cifar100}
+    found: list[Row] = []
     for name in progress.track(models, description="set scores (c)"):
         outputs = loaders[name](data, models=[models[name]])
         P, labels = outputs.probabilities[models[name]][:rows], outputs.labels[:rows]
-        order = np.random.default_rng(0).permutation(len(P))
-        fit, test = order[: len(P) // 2], order[len(P) // 2 :]
-        u = np.random.default_rng(1).random(len(P))
-        for score, scores in {
-            "LAC": lac(P), "APS": aps(P, u), "RAPS": raps(P, u), "SAPS": saps(P, u)
-        }.items():  # fmt: skip
-            threshold = conformal_quantile(scores[fit, labels[fit]], ALPHA)
-            sets = scores[test] <= threshold
-            covered = sets[np.arange(len(test)), labels[test]]
-            yield _scored(name, score, _features(P[test]), covered, float(sets.sum(axis=1).mean()))
+        found += remembered(folder, _set_scores, name, P, labels)
+    return found
+
+
+def _set_scores(name: str, P: np.ndarray, labels: np.ndarray) -> list[Row]:
+    rows: list[Row] = []
+    order = np.random.default_rng(0).permutation(len(P))
+    fit, test = order[: len(P) // 2], order[len(P) // 2 :]
+    u = np.random.default_rng(1).random(len(P))
+    for score, scores in {"LAC": lac(P), "APS": aps(P, u), "RAPS": raps(P, u), "SAPS": saps(P, u)}.items():
+        threshold = conformal_quantile(scores[fit, labels[fit]], ALPHA)
+        sets = scores[test] <= threshold
+        covered = sets[np.arange(len(test)), labels[test]]
+        rows.append(_scored(name, score, _features(P[test]), covered, float(sets.sum(axis=1).mean())))
+    return rows
 
 
 def _features(P: np.ndarray) -> np.ndarray:
@@ -156,10 +175,14 @@ def _scored(name: str, score: str, X: np.ndarray, covered: np.ndarray, size: flo
     }  # fmt: skip
 
 
-def _regression(name: str, data: Path | None) -> tuple[np.ndarray, np.ndarray]:
-    loaded = load_regression(name, data)
-    order = np.random.default_rng(0).permutation(len(loaded.y))[:8000]
-    return np.asarray(loaded.X, dtype=float)[order], loaded.y[order]
+def load_sources(names: Sequence[str], data: Path | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """At most 8000 rows of each regression set: features and targets."""
+    sources = {}
+    for name in names:
+        loaded = load_regression(name, data)
+        order = np.random.default_rng(0).permutation(len(loaded.y))[:8000]
+        sources[name] = np.asarray(loaded.X, dtype=float)[order], loaded.y[order]
+    return sources
 
 
 def _split(n: int, seed: int) -> Split:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from studies.conditional.stage import Row, pick
+from studies.conditional.rows import Row, pick
 from studies.outcome import Claim
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import import_optional
-from studies.conditional.stage import Row, pick
+from studies.conditional.rows import Row, pick
 from studies.outcome import write_figure
 
 DPI = 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from rich.progress import Progress
@@ -10,18 +11,22 @@ from sklearn.cluster import KMeans
 
 from calipers.datasets import HeteroscedasticWorld
 from calipers.metrics import coverage_gap, ert, is_covered, worst_slab_coverage
-from studies.conditional.stage import Row
+from studies.caching import remembered, study_cache
+from studies.conditional.rows import Row
 from studies.progress import worked
 
 ALPHA = 0.1
 HEADER = ("sets", "n", "seed", "measure", "value", "std_error")
 
 
-def sample_efficiency(sizes: tuple[int, ...], n_seeds: int, progress: Progress) -> Iterator[Row]:
+def sample_efficiency(
+    sizes: tuple[int, ...], n_seeds: int, folder: Path | None, progress: Progress
+) -> list[Row]:
     """ERT, worst slab (honest and as searched) and coverage gap against the number of rows."""
-    jobs = [(n, seed) for n in sizes for seed in range(n_seeds)]
-    for rows in worked(progress, _sampled, jobs, description="worlds (a)"):
-        yield from rows
+    jobs = {f"{n}-{seed}": (n, seed) for n in sizes for seed in range(n_seeds)}
+    cache = study_cache(folder, _sampled)
+    parts = worked(progress, _sampled, jobs, description="worlds (a)", cache=cache)
+    return [row for rows in parts for row in rows]
 
 
 def _sampled(n: int, seed: int) -> list[Row]:
@@ -57,8 +62,9 @@ def _measures(X: np.ndarray, covered: np.ndarray, seed: int) -> Iterator[tuple[s
 CURVE_HEADER = ("sets", "x", "predicted", "true", "ert")
 
 
-def one_dimension(n: int, seed: int = 0) -> Iterator[Row]:
+def one_dimension(n: int, seed: int = 0) -> list[Row]:
     """Out-of-fold h(x) and the true conditional coverage of one feature."""
+    rows: list[Row] = []
     world = HeteroscedasticWorld(n_features=1)
     X, y = world.sample(n, random_state=seed)
     for sets, ends in (
@@ -67,31 +73,41 @@ def one_dimension(n: int, seed: int = 0) -> Iterator[Row]:
     ):
         e = ert(X, is_covered(y, ends), alpha=ALPHA, null=None, random_state=seed)
         truth = world.coverage_at(X, ends)
-        for i in np.argsort(X[:, 0]):
-            yield {
+        rows += [
+            {
                 "sets": sets, "x": X[i, 0], "predicted": e.details["predictions"][i], "true": truth[i],
                 "ert": float(e),
-            }  # fmt: skip
+            }
+            for i in np.argsort(X[:, 0])
+        ]  # fmt: skip
+    return rows
 
 
 VOLUME_HEADER = ("score", "seed", "size", "ert", "std_error", "coverage")
 
 
-def two_outputs(n: int, n_seeds: int, progress: Progress) -> Iterator[Row]:
+def two_outputs(n: int, n_seeds: int, folder: Path | None, progress: Progress) -> list[Row]:
     """Balls for two outputs whose noise grows with |x_1|: size is volume to the power 1/2."""
+    seeds = progress.track(range(n_seeds), description="two outputs (f)")
+    return [row for seed in seeds for row in remembered(folder, _two_outputs, n, seed)]
+
+
+def _two_outputs(n: int, seed: int) -> list[Row]:
+    """The three kinds of balls on one sample."""
+    rows: list[Row] = []
     world = HeteroscedasticWorld(n_features=3)
-    for seed in progress.track(range(n_seeds), description="two outputs (f)"):
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(3 * n, 3))
-        scale = world.scale_at(X)
-        Y = scale[:, None] * rng.standard_normal((3 * n, 2))
-        distance = np.linalg.norm(Y, axis=1)
-        rough = 0.5 + 2.0 * np.abs(X[:, 0])  # an estimate of the scale that leaves out its square
-        for score, unit in (("one ball", np.ones(3 * n)), ("estimated scale", rough), ("true scale", scale)):
-            radius = np.quantile(distance[:n] / unit[:n], 1 - ALPHA, method="higher") * unit[n:]
-            covered = distance[n:] <= radius
-            e = ert(X[n:], covered, alpha=ALPHA, null=None, random_state=seed)
-            yield {
-                "score": score, "seed": seed, "size": float(np.mean(np.sqrt(np.pi * radius**2))),
-                "ert": float(e), "std_error": float(e.std_error or 0.0), "coverage": float(covered.mean()),
-            }  # fmt: skip
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(3 * n, 3))
+    scale = world.scale_at(X)
+    Y = scale[:, None] * rng.standard_normal((3 * n, 2))
+    distance = np.linalg.norm(Y, axis=1)
+    rough = 0.5 + 2.0 * np.abs(X[:, 0])  # an estimate of the scale that leaves out its square
+    for score, unit in (("one ball", np.ones(3 * n)), ("estimated scale", rough), ("true scale", scale)):
+        radius = np.quantile(distance[:n] / unit[:n], 1 - ALPHA, method="higher") * unit[n:]
+        covered = distance[n:] <= radius
+        e = ert(X[n:], covered, alpha=ALPHA, null=None, random_state=seed)
+        rows.append({
+            "score": score, "seed": seed, "size": float(np.mean(np.sqrt(np.pi * radius**2))),
+            "ert": float(e), "std_error": float(e.std_error or 0.0), "coverage": float(covered.mean()),
+        })  # fmt: skip
+    return rows

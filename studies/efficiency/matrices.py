@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calipers.conformal.distances import Distances, take_rows
+from calipers.performance.caching import ResumableCache
+from studies.caching import study_cache
 from studies.efficiency.digits import Digits
 
 METRICS = ("euclidean", "tangent")
@@ -16,7 +19,7 @@ BLOCK = 256
 
 
 class MatrixStore:
-    """Distances of the study, computed once and kept under a name that depends on the images.
+    """Distances of the study, computed once and kept.
 
     Parameters
     ----------
@@ -28,34 +31,21 @@ class MatrixStore:
 
     def __init__(self, digits: Digits, folder: Path) -> None:
         self.digits = digits
-        self.folder = folder / digits.fingerprint
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
 
     def compute(self, metric: str, progress: Any) -> None:
         """Make sure that every block of the metric is there."""
-        missing = [job for job in self._jobs(metric) if not job[0].exists()]
-        if not missing:
-            return
-        distances = Distances(metric, None)
-        train, test = distances.prepare(self.digits.train), distances.prepare(self.digits.test)
-        for path, part, start in progress.track(missing, description=f"{metric} distances"):
-            rows = slice(start, start + BLOCK)
-            # Training distances are symmetric: a block reaches from the diagonal to the right.
-            mine = take_rows(train if part == "train" else test, rows)
-            others = take_rows(train, slice(start, None)) if part == "train" else train
-            save_array(path, distances.between(mine, others))
-
-    def _jobs(self, metric: str) -> Iterator[tuple[Path, str, int]]:
-        for part, y in (("train", self.digits.y_train), ("test", self.digits.y_test)):
-            for start in range(0, len(y), BLOCK):
-                yield self.folder / f"{metric}-{part}-{start:05d}.npy", part, start
+        blocks = Blocks(metric, self.digits, self.folder)
+        for part, start in progress.track(blocks.missing(), description=f"{metric} distances"):
+            blocks.get(part, start)
 
     def load(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Training distances (n, n), exactly symmetric, and test distances (m, n)."""
         n, m = len(self.digits.y_train), len(self.digits.y_test)
         train, test = np.empty((n, n)), np.empty((m, n))
-        for path, part, start in self._jobs(metric):
-            block = np.load(path)
+        blocks = Blocks(metric, self.digits, self.folder)
+        for part, start in blocks.jobs():
+            block = blocks.get(part, start)
             rows = slice(start, start + len(block))
             if part == "test":
                 test[rows] = block
@@ -68,12 +58,51 @@ class MatrixStore:
 
     def test_blocks(self, metric: str) -> Iterator[np.ndarray]:
         """Test distances, a block of rows at a time."""
-        return (np.load(path) for path, part, _ in self._jobs(metric) if part == "test")
+        blocks = Blocks(metric, self.digits, self.folder)
+        return (blocks.get(part, start) for part, start in blocks.jobs() if part == "test")
 
 
-def save_array(path: Path, array: np.ndarray) -> None:
-    """Write the file whole or not at all."""
-    partial = path.with_name(path.name + ".part")
-    with partial.open("wb") as stream:
-        np.save(stream, array)
-    partial.replace(path)
+class Blocks:
+    """The blocks of one metric: read back, or computed and kept.
+
+    Parameters
+    ----------
+    metric : str
+        One of ``METRICS``.
+    digits : Digits
+        The images.
+    folder : Path
+        Where the blocks are kept.
+    """
+
+    def __init__(self, metric: str, digits: Digits, folder: Path) -> None:
+        self.metric = metric
+        self.digits = digits
+        self.cache: ResumableCache = study_cache(
+            folder, Blocks, metric, digits.fingerprint, name=f"{metric}-distances"
+        )
+
+    def jobs(self) -> Iterator[tuple[str, int]]:
+        """Part and first row of every block."""
+        for part, y in (("train", self.digits.y_train), ("test", self.digits.y_test)):
+            for start in range(0, len(y), BLOCK):
+                yield part, start
+
+    def missing(self) -> list[tuple[str, int]]:
+        """The blocks that are not kept yet."""
+        return [(part, start) for part, start in self.jobs() if f"{part}-{start:05d}" not in self.cache]
+
+    def get(self, part: str, start: int) -> np.ndarray:
+        """One block; rows of the training part reach from the diagonal to the right, as it is symmetric."""
+        return np.asarray(self.cache.get(f"{part}-{start:05d}", lambda: self._between(part, start)))
+
+    def _between(self, part: str, start: int) -> np.ndarray:
+        distances, train, test = self._prepared
+        mine = take_rows(train if part == "train" else test, slice(start, start + BLOCK))
+        others = take_rows(train, slice(start, None)) if part == "train" else train
+        return np.asarray(distances.between(mine, others))
+
+    @cached_property
+    def _prepared(self) -> tuple[Distances, Any, Any]:
+        distances = Distances(self.metric, None)
+        return distances, distances.prepare(self.digits.train), distances.prepare(self.digits.test)

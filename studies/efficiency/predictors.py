@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from calipers.conformal.distances import Distances
 from calipers.inference import mean_estimate
 from calipers.metrics import efficiency
 from calipers.results import Curve
+from studies.caching import study_cache
 from studies.efficiency.digits import Digits
-from studies.efficiency.matrices import METRICS, MatrixStore, save_array
+from studies.efficiency.matrices import METRICS, MatrixStore
 from studies.outcome import write_table
 
 # The paper's name of each measure.
@@ -50,18 +52,23 @@ def neighbour_p_values(
     """Smoothed p-values (m, 10, number of K) of the six families; finished families are read back."""
     found: dict[Family, np.ndarray] = {}
     families = [(measure, metric) for metric in METRICS for measure in MEASURES]
-    loaded: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    load = lru_cache(maxsize=1)(store.load)  # one metric at a time in memory, and only if it is needed
+    cache = study_cache(store.folder, neighbour_p_values, digits.fingerprint, largest, seed)
     for measure, metric in progress.track(families, description="p-values of 6 families"):
-        path = store.folder / f"p-values-{metric}-{measure}-{largest}-{seed}.npy"
-        if not path.exists():
-            if metric not in loaded:
-                loaded = {metric: store.load(metric)}  # one metric at a time in memory
-            train, test = loaded[metric]
-            wanted = range(smallest_k(measure), largest + 1)
-            options = {"measure": measure, "n_neighbors": wanted, "smoothed": True, "random_state": seed}
-            save_array(path, transductive_p_values(train, digits.y_train, test, **options))
-        found[measure, metric] = np.load(path)
+        wanted = range(smallest_k(measure), largest + 1)
+        compute = partial(_family, digits, load, metric, measure, wanted, seed)
+        found[measure, metric] = cache.get(f"{metric}-{measure}", compute)
     return found
+
+
+def _family(
+    digits: Digits, load: Callable[[str], Any], metric: str, measure: str, wanted: range, seed: int
+) -> np.ndarray:
+    train, test = load(metric)
+    p = transductive_p_values(
+        train, digits.y_train, test, measure=measure, n_neighbors=wanted, smoothed=True, random_state=seed
+    )
+    return np.asarray(p)
 
 
 def evaluate(y_test: np.ndarray, p_values: PValues) -> list[Reading]:
@@ -111,14 +118,13 @@ def one_neighbour_errors(
 ) -> list[tuple[str, str, float, float]]:
     """Error of the plain nearest neighbour for both metrics, on normalised and on raw pixels."""
     rows = []
+    cache = study_cache(store.folder, one_neighbour_errors, digits.fingerprint)
     for metric, pixels in progress.track(
         [(metric, pixels) for metric in METRICS for pixels in ("normalised", "raw")],
         description="errors of one neighbour",
     ):
-        path = store.folder / f"nearest-{metric}-{pixels}.npy"
-        if not path.exists():
-            save_array(path, nearest_rows(digits, store, metric, pixels))
-        wrong = digits.y_train[np.load(path)] != digits.y_test
+        nearest = cache.get(f"{metric}-{pixels}", partial(nearest_rows, digits, store, metric, pixels))
+        wrong = digits.y_train[nearest] != digits.y_test
         estimate = mean_estimate(wrong.astype(float), name="error")
         rows.append((metric, pixels, float(estimate), float(estimate.std_error or 0.0)))
     return rows

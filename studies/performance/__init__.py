@@ -28,7 +28,7 @@ def run(data: Path | None, out: Path, *, quick: bool) -> StudyReport:
     """
     sizes, digit_trials, cases = (_QUICK, 4, 6) if quick else (Sizes(), 1000, 400)
     dimensions = DIMENSIONS[:1] if quick else DIMENSIONS
-    cache = out / ("cache-quick" if quick else "cache")
+    cache = out / "cache"
     with study_progress() as progress:
         svm = digits.candidate_tables(digit_trials, cache, progress)
         trial = digits.modulated_trial(cases, cache, progress)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.progress import Progress
@@ -14,6 +12,7 @@ from rich.progress import Progress
 from calipers.inference import CoverageLaw, clopper_pearson
 from calipers.performance.fitting import thread_limit
 from calipers.performance.guarantee import end_ranks
+from studies.caching import study_cache
 from studies.progress import worked
 
 ALPHA = 0.1
@@ -104,13 +103,10 @@ def run_trials(
     block: Block, trials: int, block_size: int, *, name: str, folder: Path, progress: Progress
 ) -> dict[str, np.ndarray]:
     """All trials, block by block, each from its own seed; finished blocks are read back."""
-    folder.mkdir(parents=True, exist_ok=True)
     counts = [min(block_size, trials - start) for start in range(0, trials, block_size)]
-    paths = [folder / f"{name.replace(' ', '-')}-{i:04d}-{count}.npz" for i, count in enumerate(counts)]
-    jobs = [(block, name, i, count) for i, count in enumerate(counts) if not paths[i].exists()]
-    for (_, _, i, _), found in zip(jobs, worked(progress, _run_block, jobs, description=name), strict=True):
-        _store(paths[i], found)
-    parts = [_stored(path) for path in paths]
+    jobs = {f"{i:04d}-{count}": (block, name, i, count) for i, count in enumerate(counts)}
+    cache = study_cache(folder, block, name, block, name=name)
+    parts = worked(progress, _run_block, jobs, description=name, cache=cache)
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
@@ -119,15 +115,3 @@ def _run_block(block: Block, name: str, index: int, count: int) -> dict[str, np.
     seed = np.random.SeedSequence([SEED, *name.encode(), index])
     with thread_limit(1):  # the problems are tiny: threads would wait for each other
         return block(np.random.default_rng(seed), count)
-
-
-def _store(path: Path, found: dict[str, Any]) -> None:
-    """The arrays of a block on disk, in one step: an interrupted run leaves no half of a file."""
-    partial = path.with_suffix(f".{os.getpid()}.npz")
-    np.savez(partial, **found)
-    partial.replace(path)
-
-
-def _stored(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path) as stored:
-        return {key: stored[key] for key in stored.files}

@@ -224,7 +224,7 @@ def forecast(n_jobs):
 def study_rows():
     """The first table of a study: samples of a world, with classifiers fitted on each."""
     with study_progress() as progress:
-        return list(sample_efficiency((150,), 3, progress))
+        return sample_efficiency((150,), 3, None, progress)
 
 
 def assert_fits_the_same(backend):

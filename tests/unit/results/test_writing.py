@@ -24,13 +24,6 @@ ROOT = Path(__file__).resolve().parents[3]
 OTHERS = {
     "src/calipers/results/writing.py": "the one place",
     "src/calipers/cli/audit.py": "appends to the summary that GitHub collects",
-    "src/calipers/performance/caching.py": "a cache of its own",
-    "studies/adaptivity/classification.py": "a cache of its own",
-    "studies/adaptivity/outputs.py": "a cache of its own",
-    "studies/calibration/__init__.py": "a cache of its own",
-    "studies/calibration/tables.py": "a cache of its own",
-    "studies/efficiency/matrices.py": "a cache of its own",
-    "studies/performance/trials.py": "a cache of its own",
 }
 
 

@@ -9,12 +9,12 @@ from calipers.datasets import REGRESSION_SETS
 from calipers.exceptions import InputError
 from calipers.metrics import t_cv, t_ss
 from studies import adaptivity, run_study
-from studies.adaptivity.cases import FULL, QUICK, splits
+from studies.adaptivity import cases
+from studies.adaptivity.cases import FULL, QUICK, Case, outputs_of, splits
 from studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
 from studies.adaptivity.methods import METHODS, bare_t_ss, run_method
 from studies.adaptivity.outputs import (
     Outputs,
-    cached_outputs,
     compute_outputs,
     outputs_from_folder,
     read_image_folder,
@@ -85,17 +85,27 @@ def test_every_data_set_the_study_names_has_a_loader():
     assert {case.data for case in (*FULL, *QUICK)} <= {"fashion", "usps", "digits"}
 
 
-def test_outputs_are_computed_once(tmp_path, outputs):
-    made = []
+def test_outputs_are_computed_once_per_case(tmp_path, monkeypatch):
+    small, larger = Case("digits", "logistic", 100, 60), Case("digits", "logistic", 100, 80)
+    first = outputs_of(small, None, tmp_path)
+    assert len(outputs_of(larger, None, tmp_path).labels) == 80
 
-    def make():
-        made.append(1)
-        return outputs
+    def refuse(*_, **__):
+        raise AssertionError("computed again")
 
-    first, second = (cached_outputs(tmp_path / "invented.npz", make) for _ in range(2))
-    assert len(made) == 1
-    np.testing.assert_allclose(first.probabilities, second.probabilities)
-    assert list(second.ease) == ["gaussian", "shift"]
+    monkeypatch.setattr(cases, "compute_outputs", refuse)
+    second = outputs_of(small, None, tmp_path)
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    assert list(second.ease) == ["gaussian", "shift", "blur"]
+    for kind, values in second.ease.items():
+        np.testing.assert_array_equal(values, first.ease[kind])
+    # Other images are other outputs, whatever the case is called.
+    X, y, shape = cases._digits(None)
+    cases._source.cache_clear()
+    monkeypatch.setitem(cases._LOADERS, "digits", lambda data: (1 - X, y, shape))
+    with pytest.raises(AssertionError, match="computed again"):
+        outputs_of(small, None, tmp_path)
+    cases._source.cache_clear()
 
 
 def test_synthetic_outputs_have_ease_that_follows_difficulty():
