@@ -44,7 +44,7 @@ EXTRAS = {
     "interop": ("interop",),
     "lint": ("lint", "test"),  # mypy reads the optional parts too
     "bench": ("test",),
-    "study": ("plots",),
+    "study": ("plots", "forest"),  # the paper forecasts with a quantile forest
     "docs": ("docs",),
 }
 # What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP

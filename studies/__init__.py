@@ -2,8 +2,9 @@
 
 To add a study: write ``studies/<name>/__init__.py`` with a function ``run(data, out, *, quick)`` that
 returns a `StudyReport`, and add one line to ``STUDIES``. A study writes its tables (CSV), its figures
-(PNG) and, computed in code, which of the paper's claims it confirms; it keeps what is expensive in the
-output folder, so that a second run continues where the first one stopped. Studies are loaded on first use.
+(PNG) and, computed in code, which of the paper's claims it confirms; it keeps what is expensive in
+``out/cache`` (`studies.caching`), so that a second run continues where the first one stopped. Studies are
+loaded on first use.
 """
 
 from __future__ import annotations
