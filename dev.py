@@ -6,6 +6,7 @@ python3 dev.py test      set up, run the whole test suite
 python3 dev.py interop   tests/interop, and the array tests with torch: no package may be missing
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
+python3 dev.py study     run a paper's experiment (studies/): python3 dev.py study NAME, or --help
 python3 dev.py docs      build the site into docs/_build/html
 python3 dev.py walk      follow README and quickstart to the letter, in a copy with nothing installed
 
@@ -43,6 +44,7 @@ EXTRAS = {
     "interop": ("interop",),
     "lint": ("lint", "test"),  # mypy reads the optional parts too
     "bench": ("test",),
+    "study": ("plots", "forest"),  # the paper forecasts with a quantile forest
     "docs": ("docs",),
 }
 # What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP
@@ -51,6 +53,7 @@ WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
 # What a command runs, and how to say that it is not there.
 NEEDS = {
     "bench": ("benchmarks/run.py", "there are no benchmarks yet"),
+    "study": ("studies/__main__.py", "there are no studies here"),
     "docs": ("docs/conf.py", "there is no site yet"),
 }
 
@@ -293,13 +296,19 @@ def lint(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def public_modules() -> list[Path]:
-    """The files whose docstrings are validated: all of the package but its command line."""
-    return [path for path in sorted((ROOT / "src").rglob("*.py")) if "cli" not in path.parts]
+    """The files whose docstrings are validated: all of the package but its command line, and the studies."""
+    files = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "studies").rglob("*.py"))]
+    return [path for path in files if "cli" not in path.parts]
 
 
 def bench(options: argparse.Namespace, rest: list[str]) -> int:
     """Run the benchmarks with the arguments given; `--quick` and `--gpu` are theirs."""
     return run([PYTHON, ROOT / "benchmarks" / "run.py", *rest])
+
+
+def study(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the experiment of a paper: NAME, --data, --out, --quick, --jobs, --json."""
+    return run([PYTHON, "-m", "studies", *rest])
 
 
 def docs(options: argparse.Namespace, rest: list[str]) -> int:
@@ -322,6 +331,7 @@ COMMANDS = {
     "interop": interop,
     "lint": lint,
     "bench": bench,
+    "study": study,
     "docs": docs,
     "walk": walk,
 }
@@ -334,7 +344,11 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="{" + ",".join(COMMANDS) + "}")
     for name, function in COMMANDS.items():
-        command = commands.add_parser(name, description=function.__doc__, allow_abbrev=False)
+        # The studies have a help page of their own, which lists them.
+        own_help = name == "study"
+        command = commands.add_parser(
+            name, description=function.__doc__, allow_abbrev=False, add_help=not own_help
+        )
         if name == "test":
             command.add_argument("--slow", action="store_true", help="also run the long statistical tests")
             command.add_argument("--gpu", action="store_true", help="also run the tests that need CUDA")

@@ -125,11 +125,11 @@ def measure_task(place: str, task: str) -> int:
 
 def audit_lake(place: str) -> int:
     """The whole audit of a file; the passes it took."""
-    from calipers.auditing import audit_stream
+    from calipers.auditing import audit
     from calipers.engines import FileSource
 
     engine = CountingEngine()
-    audit_stream(FileSource(place), alpha=0.1, random_state=0, engine=engine)
+    audit(source=FileSource(place), alpha=0.1, random_state=0, engine=engine)
     return engine.passes
 
 

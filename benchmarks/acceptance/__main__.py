@@ -89,7 +89,7 @@ def record(problem: Problem, producer: str, given: dict[str, Any]) -> dict[str, 
             entry["fresh"] = other.severity if other.outcome == "fault" else other.outcome
             entry |= {f"fresh_{key}": other.details.get(key) for key in numbers}
         findings.append(entry)
-    return {"set": problem.set, "producer": producer, "n": first.material.n, "findings": findings}
+    return {"set": problem.set, "producer": producer, "n": first.data.n, "findings": findings}
 
 
 def table(records: list[dict[str, Any]]) -> str:

@@ -107,7 +107,7 @@ def chain(inputs: Inputs) -> Answers:
     from calipers.conformal import ConformalClassifier
     from calipers.difficulty import ease_from_outputs
     from calipers.metrics import t_cv, t_ss, true_rank
-    from calipers.studies.adaptivity.methods import StoredProbabilities
+    from studies.adaptivity.methods import StoredProbabilities
 
     P, y = inputs["clean"], inputs["labels"]
     half = len(y) // 2

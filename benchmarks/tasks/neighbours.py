@@ -114,11 +114,11 @@ def products_alone(inputs: Inputs) -> Answers:
 
 
 def six_families(inputs: Inputs) -> Answers:
-    """The work of ``calipers study efficiency`` on images of the same number and size."""
-    from calipers.studies.efficiency.digits import Digits, normalise
-    from calipers.studies.efficiency.matrices import METRICS, MatrixStore
-    from calipers.studies.efficiency.predictors import neighbour_p_values
-    from calipers.studies.progress import study_progress
+    """The work of ``python3 dev.py study efficiency`` on images of the same number and size."""
+    from studies.efficiency.digits import Digits, normalise
+    from studies.efficiency.matrices import METRICS, MatrixStore
+    from studies.efficiency.predictors import neighbour_p_values
+    from studies.progress import study_progress
 
     X, y = inputs["images"], inputs["labels"]
     n = len(X) * 7291 // 9298

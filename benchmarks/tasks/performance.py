@@ -88,7 +88,7 @@ def sorted_ends(inputs: Inputs) -> Answers:
 
 
 def prepare_models(models: int) -> Inputs:
-    from calipers.studies.performance.descent import draw_rows, draw_start
+    from studies.performance.descent import draw_rows, draw_start
 
     rng = np.random.default_rng(0)
     X, y = draw_rows(rng, (74, models), 20, "student")
@@ -96,7 +96,7 @@ def prepare_models(models: int) -> Inputs:
 
 
 def descend_together(inputs: Inputs) -> Answers:
-    from calipers.studies.performance.descent import batch_descent, stochastic_descent
+    from studies.performance.descent import batch_descent, stochastic_descent
 
     arguments = inputs["X"], inputs["y"], inputs["start"]
     return {"GD": batch_descent(*arguments), "SGD": stochastic_descent(*arguments)}

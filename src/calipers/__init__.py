@@ -27,7 +27,6 @@ _ROOMS = (
     "plots",
     "results",
     "scorers",
-    "studies",
 )
 # Modules that do the work behind them; reached by name, not advertised.
 _INTERNAL = ("arrays", "inference", "inputs", "report")
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from calipers import report as report
     from calipers import results as results
     from calipers import scorers as scorers
-    from calipers import studies as studies
     from calipers.auditing import audit as audit
     from calipers.auditing import audit_model as audit_model
     from calipers.auditing import compare as compare

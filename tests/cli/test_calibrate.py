@@ -41,6 +41,21 @@ def test_a_broken_file_is_repaired_and_itself_not_changed(broken: Path, capsys) 
     assert (out / "report_after.html").is_file()
 
 
+def test_an_interrupted_run_leaves_the_old_file(broken: Path, monkeypatch) -> None:
+    out = broken.parent / "out"
+    assert main(["calibrate", str(broken), "--out", str(out), "--quiet"]) == 0
+    old, names = (out / "calibrated.csv").read_bytes(), sorted(path.name for path in out.iterdir())
+
+    def half(self: pl.DataFrame, file) -> None:
+        file.write(b"y_true,p_no")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", half)
+    assert main(["calibrate", str(broken), "--out", str(out), "--quiet", "--method", "isotonic"]) == 130
+    assert (out / "calibrated.csv").read_bytes() == old
+    assert sorted(path.name for path in out.iterdir()) == names
+
+
 def test_every_row_is_calibrated_by_the_other_folds(broken: Path) -> None:
     out = broken.parent / "out"
     assert (

@@ -28,8 +28,8 @@ from calipers.engines.sources import FilePiece
 from calipers.engines.spark_engine import SparkEngine
 from calipers.exceptions import InputError
 from calipers.performance import AlgorithmPerformance
-from calipers.studies.conditional.synthetic import sample_efficiency
-from calipers.studies.progress import study_progress
+from studies.conditional.synthetic import sample_efficiency
+from studies.progress import study_progress
 from tests.randomness import restored_python_generator
 
 METRICS = (
@@ -230,7 +230,7 @@ def forecast(n_jobs):
 def study_rows():
     """The first table of a study: samples of a world, with classifiers fitted on each."""
     with study_progress() as progress:
-        return list(sample_efficiency((150,), 3, progress))
+        return sample_efficiency((150,), 3, None, progress)
 
 
 def assert_fits_the_same(backend):

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from calipers.conformal import tangent_distances
 from calipers.datasets import load_usps
-from calipers.studies import run_study
+from studies import run_study
 
 
 def test_one_euclidean_neighbour_errs_on_5_6_percent_and_tangent_distance_corrects_most(data_dir):

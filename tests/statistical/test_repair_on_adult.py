@@ -9,8 +9,8 @@ import pytest
 
 from calipers.calibration import calibrate_if_needed
 from calipers.metrics import calibration_error
-from calipers.studies.calibration.settings import FULL
-from calipers.studies.calibration.tables import load_table, state_probabilities
+from studies.calibration.settings import FULL
+from studies.calibration.tables import load_table, state_probabilities
 
 
 @pytest.mark.slow

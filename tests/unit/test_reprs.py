@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from calipers import (
 )
 from calipers.inputs import check_features
 from calipers.results import Curve, Estimate, EstimateTable, Finding, RankComparison
-from calipers.studies import Claim, StudyReport
 
 LONGEST = 300
 RNG = np.random.default_rng(0)
@@ -121,10 +119,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "scorers.calibration_scorer": calipers.scorers.calibration_scorer,
     "scorers.coverage_scorer": calipers.scorers.coverage_scorer,
     "scorers.size_scorer": calipers.scorers.size_scorer,
-    "studies.Claim": lambda: Claim(claim="T-CV is lower", paper="0.04", ours="0.05", agrees=True),
-    "studies.StudyReport": lambda: StudyReport(
-        name="a", title="b", claims=(Claim(claim="c", paper="1", ours="1", agrees=True),) * 12, files=(Path("f"),) * 9
-    ),
 }  # fmt: skip
 ARGUMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "performance.AlgorithmPerformance": (LogisticRegression(), {"loss": "zero_one"}),

@@ -19,9 +19,8 @@ from calipers.report import (
     render_comparison,
     render_comparison_markdown,
     render_json,
-    write_text,
 )
-from calipers.results import Estimate
+from calipers.results import Estimate, write_atomically
 
 if TYPE_CHECKING:
     from calipers.results import RankComparison
@@ -341,5 +340,5 @@ def _ranking(ranking: RankComparison) -> dict[str, Any]:
 
 def _written(text: str, path: Path | str | None) -> str:
     if path is not None:
-        write_text(path, text)
+        write_atomically(path, text)
     return text

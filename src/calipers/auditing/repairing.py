@@ -20,8 +20,8 @@ from calipers.inference import mean_estimate, normal_quantile, paired_difference
 from calipers.inputs import check_features, check_fraction
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
-from calipers.report import render_html, render_json, render_markdown, write_text
-from calipers.results import Estimate, severity_rank
+from calipers.report import render_html, render_json, render_markdown
+from calipers.results import Estimate, severity_rank, write_atomically
 
 FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning groups; thresholds need more rows than edges do.
@@ -323,5 +323,5 @@ def _change(
 
 def _written(text: str, path: Path | str | None) -> str:
     if path is not None:
-        write_text(path, text)
+        write_atomically(path, text)
     return text

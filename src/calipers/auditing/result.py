@@ -12,8 +12,8 @@ from calipers.auditing.measurements import Design
 from calipers.auditing.plan import QuestionPlan
 from calipers.exceptions import DeprecatedNameWarning, warn
 from calipers.inputs.rows import Rows
-from calipers.report import audit_document, render_html, render_json, render_markdown, render_text, write_text
-from calipers.results import EstimateTable, Finding, severity_rank
+from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
+from calipers.results import EstimateTable, Finding, severity_rank, write_atomically
 
 if TYPE_CHECKING:
     from calipers.auditing.repairing import Repair
@@ -170,5 +170,5 @@ class Audit:
 
 def _written(text: str, path: Path | str | None) -> str:
     if path is not None:
-        write_text(path, text)
+        write_atomically(path, text)
     return text

@@ -227,7 +227,7 @@ def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list
     import json
 
     from calipers.cli.files import writable_folder
-    from calipers.results import to_json
+    from calipers.results import to_json, write_atomically
 
     folder = writable_folder(out)
     places = [write_rows(file, result.probabilities, settings, folder, "calibrated")]
@@ -238,8 +238,8 @@ def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list
         "before": json.loads(result.before.to_json()),
         "after": json.loads(result.after.to_json()),
     }
-    summary = folder / "calibration.json"
-    summary.write_text(json.dumps(document, indent=2, ensure_ascii=False), encoding="utf-8")
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    summary = write_atomically(folder / "calibration.json", text)
     for name, found in (("before", result.before), ("after", result.after)):
         found.to_html(folder / f"report_{name}.html")
         places.append(folder / f"report_{name}.html")
@@ -285,12 +285,13 @@ def write_rows(file: Path, probabilities: Any, settings: Settings, folder: Path,
     from calipers.inputs.files import read_table
     from calipers.inputs.files.formats import kind_of
     from calipers.inputs.files.roles import assign_roles
+    from calipers.results import write_atomically
 
     place = folder / f"{stem}{ENDINGS[kind_of(file)]}"
     table = read_table(file)
     if isinstance(table, dict):
-        np.savez_compressed(place, **(table | {"probabilities": probabilities}))
-        return place
+        arrays = table | {"probabilities": probabilities}
+        return write_atomically(place, lambda file: np.savez_compressed(file, **arrays))
     roles = assign_roles(table.columns, settings.columns(), place=str(file))
     names = list(roles.per_class["probabilities"].values())
     values = probabilities[:, None] if probabilities.ndim == 1 else probabilities
@@ -303,8 +304,7 @@ def write_rows(file: Path, probabilities: Any, settings: Settings, folder: Path,
         ".arrow": table.write_ipc,
         ".jsonl": table.write_ndjson,
     }
-    writers[place.suffix](place)
-    return place
+    return write_atomically(place, writers[place.suffix])
 
 
 def show(result: Calibrated, places: list[Path]) -> None:

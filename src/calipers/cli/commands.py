@@ -22,7 +22,6 @@ COMMANDS = {
     "serve": "serve",
     "forecast": "forecast",
     "calibrate": "calibrate",
-    "study": "study",
 }
 
 

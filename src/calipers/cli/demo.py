@@ -33,7 +33,8 @@ def command(
     from rich.console import Console
 
     from calipers.inputs import check_alpha
-    from calipers.report import render_html, render_json, write_text
+    from calipers.report import render_html, render_json
+    from calipers.results import write_atomically
 
     check_alpha(alpha)
     folder = writable_folder(out)
@@ -44,8 +45,8 @@ def command(
         done = demonstrate(alpha=alpha, seed=seed)
     document = done.document()
     text = render_json(document)
-    write_text(folder / JSON_NAME, text + "\n")
-    write_text(folder / HTML_NAME, render_html(document))
+    write_atomically(folder / JSON_NAME, text + "\n")
+    write_atomically(folder / HTML_NAME, render_html(document))
     place = f"The report is {(folder / HTML_NAME).resolve()}"
     if as_json:
         print(text)

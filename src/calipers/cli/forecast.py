@@ -204,6 +204,8 @@ def _json(forecast: LossForecast) -> str:
 
 def _draw(forecast: LossForecast, name: str, loss: str, path: Path) -> None:
     from calipers.plots import plot_forecast_bars
+    from calipers.results import write_atomically
 
-    ax = plot_forecast_bars({name: forecast.to_estimate(name)}, loss_name=loss)
-    ax.figure.savefig(path, dpi=120)
+    figure = plot_forecast_bars({name: forecast.to_estimate(name)}, loss_name=loss).figure
+    kind = path.suffix.removeprefix(".") or "png"
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=120))

@@ -8,10 +8,11 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from calipers.arrays import import_optional
 from calipers.exceptions import DegradedResultWarning, InputError, warn
+from calipers.results import write_atomically
 from calipers.version import __version__
 
 _NOTE = "calipers.json"  # a member of the zip archive that skops does not look at
@@ -38,7 +39,8 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
     Raises
     ------
     InputError
-        When a part cannot be written as data: a lambda, or a grouping that keeps the model's method.
+        When a part cannot be written as data: a lambda, or a grouping that keeps the model's method; or when
+        the file cannot be written.
     MissingDependencyError
         Without skops.
 
@@ -58,15 +60,14 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
     >>> bool((load_predictor(path).predict_set(X) == predictor.predict_set(X)).all())
     True
     """
-    place = Path(path)
-    half = place.with_name(place.name + ".part")
-    try:
-        half.write_bytes(_as_data(predictor))
-        with zipfile.ZipFile(half, "a") as archive:
+    content = _as_data(predictor)
+
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+        with zipfile.ZipFile(file, "a") as archive:
             archive.writestr(_NOTE, json.dumps(_versions()))
-        return half.replace(place)
-    finally:
-        half.unlink(missing_ok=True)
+
+    return write_atomically(path, write)
 
 
 def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:

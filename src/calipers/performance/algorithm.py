@@ -85,7 +85,8 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
     on_failure : {"raise", "infinite"}
         A failed fit stops the run with its subset's index, or counts as an infinite loss.
     cache : path or None
-        Folder of finished fits: an interrupted run resumes. Needs an integer ``random_state``.
+        Folder of finished fits: an interrupted run resumes. Needs an integer ``random_state``. A fit is used
+        again only for the same rows, estimator and loss, and the same code of both.
     progress : bool or callable
         True: a bar on stderr. A callable gets (fits done, fits in all).
     inner_threads : int

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from calipers.exceptions import FitError, InputError
 from calipers.inputs import check_count
-from calipers.performance.caching import FitCache
+from calipers.performance.caching import ResumableCache
 from calipers.performance.progress import FitProgress, Progress
 from calipers.performance.rows import Rows
 
@@ -101,9 +101,11 @@ def fit_blocks(
         At the first failed subset, when failures raise.
     """
     seeds = generator.integers(0, _MAX_SEED, size=len(train))
-    cache = FitCache.open(options.cache, estimator, rows, train, evaluate_rows, seeds, evaluate)
+    cache = ResumableCache.open(
+        options.cache, "fits", estimator, rows.X, rows.y, train, evaluate_rows, seeds, evaluate
+    )
     values: list[Any] = [None] * len(train)
-    done = cache.known
+    done = {index: value for chunk in cache.read_all() for index, value in chunk}
     for index, value in done.items():
         values[index] = value
     todo = [j for j in range(len(train)) if j not in done]
@@ -131,14 +133,15 @@ def _record(
     outcomes: list[Outcome],
     values: list[Any],
     failures: dict[int, str],
-    cache: FitCache,
+    cache: ResumableCache,
     options: FitOptions,
     failed_value: Any,
 ) -> list[FitError]:
     """Keep values and failures; the errors that end the run, when failures raise."""
     fatal = []
-    good = [o for o in outcomes if not o.error]
-    cache.store({o.index: o.value for o in good})
+    good = [(o.index, o.value) for o in outcomes if not o.error]
+    if good:
+        cache.store(f"{good[0][0]:08d}", good)  # no other chunk has this index
     for outcome in outcomes:
         values[outcome.index] = failed_value if outcome.error else outcome.value
         if outcome.error and options.on_failure == "raise":

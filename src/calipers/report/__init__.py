@@ -3,6 +3,9 @@
 This room sees `calipers.results` only: it takes plain values and never computes a statistic.
 """
 
+from typing import Any
+
+from calipers.exceptions import DeprecatedNameWarning, warn
 from calipers.report.comparing import (
     comparison_document,
     render_comparison,
@@ -11,7 +14,7 @@ from calipers.report.comparing import (
 from calipers.report.document import audit_document
 from calipers.report.page import render_html
 from calipers.report.words import render_json, render_markdown, render_text
-from calipers.report.writing import write_text
+from calipers.results import write_atomically
 
 __all__ = [
     "audit_document",
@@ -22,9 +25,15 @@ __all__ = [
     "render_json",
     "render_markdown",
     "render_text",
-    "write_text",
 ]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "write_text":
+        warn("calipers.report.write_text is now calipers.results.write_atomically.", DeprecatedNameWarning)
+        return write_atomically
+    raise AttributeError(f"module 'calipers.report' has no attribute {name!r}")

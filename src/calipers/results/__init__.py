@@ -6,6 +6,7 @@ from calipers.results.finding import OUTCOMES, SEVERITIES, Finding, severity_ran
 from calipers.results.ranking import RankComparison
 from calipers.results.serialization import SCHEMA, from_json, to_json
 from calipers.results.table import EstimateTable
+from calipers.results.writing import write_atomically
 
 __all__ = [
     "OUTCOMES",
@@ -19,6 +20,7 @@ __all__ = [
     "from_json",
     "severity_rank",
     "to_json",
+    "write_atomically",
 ]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import calipers
-from calipers.report import render_html, write_text
+from calipers.report import render_html
 from calipers.report.drawing import make_axis
 
 
@@ -83,19 +82,6 @@ def test_the_page_can_be_made_from_stored_json(found: calipers.auditing.Audit) -
     from calipers.results.serialization import decode
 
     assert render_html(decode(json.loads(found.to_json()))) == found.to_html()
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = write_text(tmp_path / "report.html", "old")
-
-    def stop(self: Path, target: Path) -> Path:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(place, "new")
-    assert place.read_text(encoding="utf-8") == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_axes_hold_the_data_and_have_round_ticks() -> None:

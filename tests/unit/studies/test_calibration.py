@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,18 @@ from scipy.special import expit
 from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
 
-from calipers.studies import run_study
-from calipers.studies.calibration.documents import (
+from studies import run_study
+from studies.caching import remembered
+from studies.calibration.documents import (
     draw_corpus,
     exact_frequency,
     exact_trivial_l1,
     fit_logistic,
     make_topics,
 )
-from calipers.studies.calibration.settings import QUICK
-from calipers.studies.calibration.tables import Stated, cached
-from calipers.studies.calibration.theory import WORLDS, widths
+from studies.calibration.settings import QUICK
+from studies.calibration.tables import Stated, load_table, state_probabilities
+from studies.calibration.theory import WORLDS, widths
 
 
 def test_table_1_has_two_exact_numbers() -> None:
@@ -77,21 +79,9 @@ def test_the_falling_world_is_a_probability_and_falls() -> None:
     assert (np.diff(eta) < 0).any()
 
 
-def test_what_was_kept_is_not_made_again(tmp_path: Path) -> None:
-    stated = Stated(*(np.array([k / 4, 0.5]) for k in range(4)))
-    made: list[int] = []
-
-    def make() -> Stated:
-        made.append(1)
-        return stated
-
-    for _ in range(2):
-        found = cached(tmp_path / "deep" / "kept.npz", make)
-        assert all(np.array_equal(one, other) for one, other in zip(found, stated, strict=True))
-    assert made == [1]
-
-
-def test_a_quick_run_writes_everything_and_decides_nothing(data_dir: Path, tmp_path: Path) -> None:
+def test_a_quick_run_writes_everything_and_decides_nothing(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = run_study("calibration", data_dir, tmp_path, quick=True)
     assert all(path.is_file() and path.stat().st_size > 100 for path in report.files)
     assert len(report.files) == 13  # seven tables, five figures, the claims
@@ -102,3 +92,16 @@ def test_a_quick_run_writes_everything_and_decides_nothing(data_dir: Path, tmp_p
     assert len(rows) == 10
     assert all(float(row["c_emp"]) <= float(row["guaranteed_high"]) for row in rows)
     assert all(float(row["c_emp_isotonic_own_rows"]) < 1e-14 for row in rows)
+    # The learners are kept for the next run, which trains again only for other sizes or other rows.
+    table = load_table("adult", data_dir, QUICK)
+    monkeypatch.setattr("studies.calibration.tables.learners", _refuse)
+    stated = Stated(*remembered(tmp_path / "cache", state_probabilities, "SVM", table, QUICK))
+    assert len(stated.test) == len(table.y_test)
+    fewer = table._replace(X_train=table.X_train[:-1], y_train=table.y_train[:-1])
+    for rows, settings in ((table, replace(QUICK, n_trees=6)), (fewer, QUICK)):
+        with pytest.raises(AssertionError, match="trained again"):
+            remembered(tmp_path / "cache", state_probabilities, "SVM", rows, settings)
+
+
+def _refuse(*_) -> None:
+    raise AssertionError("trained again")

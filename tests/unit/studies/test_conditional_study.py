@@ -3,31 +3,42 @@
 import numpy as np
 import pytest
 
-from calipers.studies import run_study
-from calipers.studies.conditional.benchmark import PartitionClassifier
-from calipers.studies.conditional.claims import recovered
-from calipers.studies.conditional.humans import direct_excess
-from calipers.studies.conditional.stage import pick, stage
+from studies import run_study
+from studies.conditional import synthetic
+from studies.conditional.benchmark import PartitionClassifier
+from studies.conditional.claims import recovered
+from studies.conditional.humans import direct_excess
+from studies.conditional.rows import pick, write_rows
+from studies.progress import study_progress
 
 
 def test_the_quick_study_writes_every_table_and_figure(data_dir, tmp_path):
+    # A table of another run is not taken for this one: before, any file of that name was read back.
+    (tmp_path / "one_dimension.csv").write_text("sets,x,predicted,true,ert\nmarginal,0,0,0,0.5\n")
     report = run_study("conditional", data_dir, tmp_path, quick=True)
+    assert "0,0,0,0.5" not in (tmp_path / "one_dimension.csv").read_text(encoding="utf-8")
     assert len(report.claims) == 12
     assert all(claim.agrees is None for claim in report.claims)
     assert all(path.stat().st_size > 0 for path in report.files)
     assert {p.suffix for p in report.files} == {".csv", ".png"}
 
 
-def test_a_stage_is_computed_once(tmp_path):
-    def compute():
-        calls.append(1)
-        yield {"name": "a", "value": 1.5}
+def test_samples_are_kept_and_more_seeds_add_to_them(tmp_path, monkeypatch):
+    def rows(sizes, seeds):
+        with study_progress() as progress:
+            return synthetic.sample_efficiency(sizes, seeds, tmp_path, progress)
 
-    calls: list[int] = []
-    for _ in range(2):
-        rows = stage(tmp_path / "t.csv", ("name", "value"), compute)
-    assert rows == [{"name": "a", "value": 1.5}]
-    assert calls == [1]
+    first = rows((120,), 1)
+    assert len(first) == 8  # four measures of two kinds of sets
+    assert rows((120,), 2)[:8] == first
+    monkeypatch.setattr(synthetic, "_measures", lambda *_: iter([("none", 0.0, 0.0)]))
+    assert rows((120,), 1) == first
+    assert {row["measure"] for row in rows((121,), 1)} == {"none"}
+
+
+def test_a_table_is_written_as_it_is_returned(tmp_path):
+    rows = write_rows(tmp_path / "t.csv", ("name", "value"), iter([{"name": "a", "value": 1.5, "more": 2}]))
+    assert (tmp_path / "t.csv").read_text(encoding="utf-8") == "name,value\na,1.5\n"
     assert pick(rows, "value", name="a") == [1.5]
 
 

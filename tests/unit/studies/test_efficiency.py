@@ -11,13 +11,13 @@ from sklearn.metrics import pairwise_distances
 
 from calipers.conformal import TransductiveKNNClassifier, tangent_distances
 from calipers.metrics import efficiency
-from calipers.studies import run_study
-from calipers.studies.efficiency import claims, predictors
-from calipers.studies.efficiency.digits import Digits, normalise
-from calipers.studies.efficiency.digits import load_digits as load_study_digits
-from calipers.studies.efficiency.matrices import MatrixStore
-from calipers.studies.efficiency.predictors import MEASURES, Reading
-from calipers.studies.progress import study_progress
+from studies import run_study
+from studies.efficiency import claims, predictors
+from studies.efficiency.digits import Digits, normalise
+from studies.efficiency.digits import load_digits as load_study_digits
+from studies.efficiency.matrices import MatrixStore
+from studies.efficiency.predictors import MEASURES, Reading
+from studies.progress import study_progress
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,9 @@ def test_an_interrupted_matrix_is_continued_block_by_block(tmp_path, seed):
     with study_progress() as progress:
         store.compute("tangent", progress)
         whole = store.load("tangent")
-        lost = sorted(store.folder.glob("tangent-train-*"))[1]
-        kept = {path: path.stat().st_mtime_ns for path in store.folder.iterdir() if path != lost}
+        (lost,) = tmp_path.rglob("train-00256.npz")
+        kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz") if path != lost}
+        assert len(kept) == 2
         lost.unlink()
         store.compute("tangent", progress)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
@@ -115,6 +116,17 @@ def test_an_interrupted_matrix_is_continued_block_by_block(tmp_path, seed):
         np.testing.assert_array_equal(again, first)
     np.testing.assert_allclose(whole[0], tangent_distances(digits.train), atol=1e-9)
     np.testing.assert_array_equal(whole[0], whole[0].T)
+
+
+def test_a_damaged_block_is_computed_again(tmp_path, seed):
+    store = MatrixStore(some_digits(seed), tmp_path)
+    with study_progress() as progress:
+        store.compute("euclidean", progress)
+    whole = store.load("euclidean")
+    (block,) = tmp_path.rglob("test-00000.npz")
+    block.write_bytes(block.read_bytes()[:-200])
+    for again, first in zip(store.load("euclidean"), whole, strict=True):
+        np.testing.assert_array_equal(again, first)
 
 
 def test_stored_euclidean_distances_are_those_of_the_images(tmp_path, seed):
@@ -127,9 +139,17 @@ def test_stored_euclidean_distances_are_those_of_the_images(tmp_path, seed):
     np.testing.assert_allclose(test, pairwise_distances(digits.test, digits.train), atol=1e-6)
 
 
-def test_other_images_get_another_folder(tmp_path, seed):
+def test_other_images_and_other_metrics_have_distances_of_their_own(tmp_path, seed):
     first, second = some_digits(seed), some_digits(seed + 1)
-    assert MatrixStore(first, tmp_path).folder != MatrixStore(second, tmp_path).folder
+    for digits in (first, second, first):
+        assert (MatrixStore(digits, tmp_path).load("euclidean")[0] > 0).any()
+    assert len(list(tmp_path.iterdir())) == 2
+    for store, digits in ((MatrixStore(d, tmp_path), d) for d in (first, second)):
+        np.testing.assert_allclose(
+            store.load("euclidean")[1], pairwise_distances(digits.test, digits.train), atol=1e-6
+        )
+    MatrixStore(first, tmp_path).load("tangent")
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_normalised_images_have_mean_0_and_deviation_1(seed):

@@ -10,12 +10,12 @@ import pytest
 from sklearn.datasets import load_digits
 
 from calipers.conformal import conformal_interval
-from calipers.studies import run_study
-from calipers.studies.performance.descent import batch_descent, draw_rows, draw_start, stochastic_descent
-from calipers.studies.performance.digits import SoftmaxSVC, digit_features
-from calipers.studies.performance.optimisation import Sizes
-from calipers.studies.performance.trials import run_trials, summarise
-from calipers.studies.progress import study_progress
+from studies import run_study
+from studies.performance.descent import batch_descent, draw_rows, draw_start, stochastic_descent
+from studies.performance.digits import SoftmaxSVC, digit_features
+from studies.performance.optimisation import Sizes
+from studies.performance.trials import run_trials, summarise
+from studies.progress import study_progress
 
 
 @pytest.fixture(scope="module")
@@ -96,22 +96,39 @@ def test_the_default_sizes_are_the_papers():
     )
 
 
-def test_finished_blocks_are_read_back_and_blocks_do_not_depend_on_each_other(tmp_path):
-    calls = []
+def trials(block, folder, count=7):
+    with study_progress() as progress:
+        return run_trials(block, count, 3, name="toy", folder=folder, progress=progress)["value"]
 
-    def block(rng, count):
-        calls.append(count)
+
+def test_finished_blocks_are_read_back_and_blocks_do_not_depend_on_each_other(tmp_path):
+    calls = tmp_path / "calls"
+
+    def block(rng, count, calls=str(calls)):
+        with open(calls, "a") as file:  # noqa: PTH123
+            file.write(f"{count} ")
         return {"value": rng.normal(size=count)}
 
-    def go():
-        with study_progress() as progress:
-            return run_trials(block, 7, 3, name="toy", folder=tmp_path, progress=progress)["value"]
+    first = trials(block, tmp_path / "cache")
+    assert (first.size, calls.read_text()) == (7, "3 3 1 ")
+    (lost,) = (tmp_path / "cache").rglob("0001-3.npz")
+    lost.unlink()
+    assert (trials(block, tmp_path / "cache") == first).all()
+    assert calls.read_text() == "3 3 1 3 "
+    # More trials go on where the first ones ended.
+    assert (trials(block, tmp_path / "cache", 9)[:6] == first[:6]).all()
+    assert calls.read_text() == "3 3 1 3 3 "
 
-    first = go()
-    assert (first.size, calls) == (7, [3, 3, 1])
-    (tmp_path / "toy-0001-3.npz").unlink()
-    assert (go() == first).all()
-    assert calls == [3, 3, 1, 3]
+
+def test_a_changed_block_is_another_one(tmp_path):
+    def make(factor):
+        return lambda rng, count: {"value": factor * rng.normal(size=count)}
+
+    one, two, again = (trials(make(factor), tmp_path) for factor in (1.0, 2.0, 1.0))
+    assert (two == 2 * one).all()
+    assert (again == one).all()
+    shifted = trials(lambda rng, count: {"value": 1.0 + rng.normal(size=count)}, tmp_path)
+    assert (shifted == 1 + one).all()
 
 
 def normal_block(rng, count):
@@ -119,13 +136,9 @@ def normal_block(rng, count):
 
 
 def test_blocks_are_the_same_from_workers(tmp_path):
-    def go(folder):
-        with study_progress() as progress:
-            return run_trials(normal_block, 7, 3, name="toy", folder=folder, progress=progress)["value"]
-
     with joblib.parallel_config(n_jobs=2):
-        there = go(tmp_path / "two")
-    assert (there == go(tmp_path / "one")).all()
+        there = trials(normal_block, tmp_path / "two")
+    assert (there == trials(normal_block, tmp_path / "one")).all()
 
 
 def test_a_quick_run_writes_everything(tmp_path):

@@ -1,0 +1,130 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from calipers.exceptions import InputError
+
+# What is written: text (as UTF-8), bytes, or a function that writes into the open binary file.
+Content = str | bytes | Callable[[IO[bytes]], Any]
+_TEMPORARY = ".calipers-"
+_USUAL_MODE = 0o666  # less what the umask of the process takes away
+
+
+def write_atomically(path: Path | str, content: Content) -> Path:
+    """Write a file in one step: an interrupted or failed write leaves the old file, or none.
+
+    Parameters
+    ----------
+    path : path
+        Where to; its folder must exist. A link is followed.
+    content : str, bytes or callable
+        Text (written as UTF-8, line ends as they are), bytes, or a function that is given the open binary
+        file and writes into it (it may seek and read back).
+
+    Returns
+    -------
+    Path
+        The path that was given.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing, the folder or an existing file may not be written to, or the disk is full;
+        one sentence says which. The error of the operating system, if there was one, is its cause.
+
+    Notes
+    -----
+    The content goes to a temporary file in the same folder (a rename is one step only within one file
+    system), is flushed to the disk, and then takes the place of the file. An existing file keeps its mode, a
+    new one gets what any new file would get. What is not a regular file, such as ``/dev/stdout`` or a pipe,
+    cannot be replaced and is written into.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calipers.results import write_atomically
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(f"{folder}/a.txt", "whole").read_text(encoding="utf-8")
+    'whole'
+    """
+    place = Path(path)
+    target = place.resolve() if place.is_symlink() else place
+    with _refusals_named(place, target):
+        mode = _mode(target)
+        if mode is not None and not os.access(target, os.W_OK):
+            raise InputError(f"{place} cannot be written: it is read-only. Allow it, or give another place.")
+        if mode is None or stat.S_ISREG(mode):
+            _replace(target, content, mode)
+        elif stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        else:
+            with target.open("wb") as file:
+                _fill(file, content)
+    return place
+
+
+def _mode(target: Path) -> int | None:
+    """Kind and permissions of what is there; None when nothing is."""
+    try:
+        return target.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _replace(target: Path, content: Content, mode: int | None) -> None:
+    part = target.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}.part")
+    wanted = _USUAL_MODE if mode is None else stat.S_IMODE(mode)
+    try:
+        with open(part, "x+b", opener=functools.partial(os.open, mode=wanted)) as file:
+            _fill(file, content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            part.chmod(wanted)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _fill(file: IO[bytes], content: Content) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def _refusals_named(place: Path, target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        name = target.name if error.filename is None else Path(error.filename).name
+        if name != target.name and not name.startswith(_TEMPORARY):
+            raise  # about another file, which the content was to be read from
+        raise InputError(f"{place} cannot be written: {_reason(error, target.parent)}") from error
+
+
+def _reason(error: OSError, folder: Path) -> str:
+    """Why, and the remedy."""
+    if not folder.exists():
+        return f"the folder {folder} does not exist. Make it, or give another place."
+    if not folder.is_dir():
+        return f"{folder} is a file, not a folder. Give another place."
+    known = {
+        errno.EISDIR: "it is a folder. Give the name of a file.",
+        errno.EACCES: f"the folder {folder} may not be written to. Allow it, or give another place.",
+        errno.EROFS: f"the folder {folder} is on a read-only file system. Give another place.",
+        errno.ENOSPC: "the disk is full. Free some space, or give another place.",
+        errno.EDQUOT: "the disk quota is used up. Free some space, or give another place.",
+    }
+    known[errno.EPERM] = known[errno.EACCES]
+    return known.get(error.errno or 0, f"{error.strerror or type(error).__name__}. Give another place.")

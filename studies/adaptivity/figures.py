@@ -1,0 +1,81 @@
+"""The study's pictures, drawn from finished rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import import_optional
+from calipers.plots import plot_along_ease, plot_critical_difference
+from calipers.results import Curve, RankComparison
+from studies.adaptivity import regression
+from studies.adaptivity.methods import METHODS, OURS
+from studies.outcome import write_figure
+
+DPI = 120
+Row = dict[str, Any]
+
+
+def _new(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    pyplot = import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]")
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    return figure, axes
+
+
+def figure_1(curves: Mapping[str, Curve], path: Path) -> Path:
+    """Ease against average rank, one panel per data set."""
+    sets = list(dict.fromkeys(name.split("-")[0] for name in curves))
+    figure, axes = _new(1, len(sets), (4.6 * len(sets), 3.4))
+    for ax, data in zip(axes[0], sets, strict=True):
+        chosen = {name.split("-", 1)[1]: c for name, c in curves.items() if name.split("-")[0] == data}
+        plot_along_ease(chosen, ax=ax, title=data)
+    return write_figure(figure, path, dpi=DPI)
+
+
+def table_2_figure(tables: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> Path:
+    """Median T-CV and T-SS of every case and method, side by side."""
+    figure, axes = _new(1, len(tables), (5.6 * len(tables), 4.0))
+    for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
+        for i, method in enumerate(METHODS):
+            values = [row[method] for row in table.values()]
+            mark = "D" if method in OURS else "o"
+            ax.plot(values, np.arange(len(values)) + 0.1 * (i - 2.5), mark, markersize=5, label=method)
+        ax.set_yticks(range(len(table)), list(table))
+        ax.invert_yaxis()
+        ax.set_title(title, fontsize=10)
+        ax.grid(axis="x", alpha=0.3)
+    axes[0][-1].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return write_figure(figure, path, dpi=DPI)
+
+
+def cd_figure(comparison: RankComparison, title: str, path: Path) -> Path:
+    """One critical-difference diagram."""
+    return write_figure(plot_critical_difference(comparison, title=title).figure, path, dpi=DPI)
+
+
+def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Path:
+    """Figures 3 and 4: means over data sets and seeds, with every data set as a point."""
+    keys = {
+        "t_cv": "T-CV (lower is better)",
+        "t_ss": "T-SS (higher is better)",
+        "r_squared": "R-squared, width on error",
+        "tau": "Kendall's tau, width and error",
+    }
+    figure, axes = _new(1, 4, (15.0, 3.4))
+    data_sets = list(dict.fromkeys(row["data"] for row in rows))
+    for ax, (key, title) in zip(axes[0], keys.items(), strict=True):
+        means = [regression.average(rows, alpha, m, key) for m in regression.METHODS]
+        ax.bar(range(len(means)), np.nan_to_num(means), color="0.85")
+        for name in data_sets:
+            part = [r for r in rows if r["data"] == name]
+            ax.plot(
+                [regression.average(part, alpha, m, key) for m in regression.METHODS], "o", label=name, ms=4
+            )
+        ax.set_xticks(range(len(means)), regression.METHODS, rotation=40, fontsize=8)
+        ax.set_title(f"{title}, alpha {alpha:g}", fontsize=9)
+        ax.axhline(0, color="black", linewidth=0.6)
+    axes[0][-1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return write_figure(figure, path, dpi=DPI)
