@@ -13,7 +13,7 @@ import numpy as np
 from calipers.auditing.measures import MEASURES, Measure, conditional_error
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import holm, mean_estimate, paired_difference
+from calipers.inference import holm, paired_difference
 from calipers.report import (
     comparison_document,
     render_comparison,
@@ -229,7 +229,7 @@ def _lines(
     for (measure, rows), line in zip(measured, raw, strict=True):
         corrected = {pair: _with_p(e, next(adjusted)) for pair, e in zip(pairs, line, strict=True)}
         target = None if measure.target is None else measure.target(material)
-        values = {name: mean_estimate(v, name=measure.name, weights=weights) for name, v in rows.items()}
+        values = {name: measure.estimate(v, name=measure.name, weights=weights) for name, v in rows.items()}
         winner = _winner(values, corrected, target)
         lines.append(
             Line(measure=measure.name, target=target, values=values, differences=corrected, winner=winner)

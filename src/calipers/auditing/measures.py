@@ -9,6 +9,17 @@ import numpy as np
 
 from calipers.auditing.material import Material
 from calipers.auditing.result import Audit
+from calipers.inference import mean_estimate
+from calipers.metrics.row_scores import (
+    absolute_error_rows,
+    brier_rows,
+    interval_score_rows,
+    log_loss_estimate,
+    log_loss_rows,
+    stated_probability,
+    zero_one_rows,
+)
+from calipers.results import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +34,14 @@ class Measure:
         Contribution of every row, or None when the material does not have it.
     target : callable or None
         The value it should have; None when less is better.
+    estimate : callable
+        The mean of the contributions with its error bar, from rows, ``name`` and ``weights``.
     """
 
     name: str
     rows: Callable[[Material], np.ndarray | None]
     target: Callable[[Material], float] | None = None
+    estimate: Callable[..., Estimate] = mean_estimate
 
 
 def _covered(material: Material) -> np.ndarray | None:
@@ -40,48 +54,42 @@ def _size(material: Material) -> np.ndarray | None:
     return material.levels[0].size
 
 
-def _winkler(material: Material) -> np.ndarray | None:
-    """Width, and 2/alpha times the distance of an outcome outside; smallest for the true quantiles."""
+def _interval_score(material: Material) -> np.ndarray | None:
     if material.task != "regression" or _size(material) is None:
         return None
     level = material.levels[0]
     lower, upper = level.prediction[:, 0], level.prediction[:, 1]
-    outside = np.maximum(0.0, np.maximum(lower - material.y, material.y - upper))
-    return np.asarray(level.size + 2 / level.alpha * outside)
+    return np.asarray(interval_score_rows(material.y, lower, upper, level.alpha))
 
 
 def _error(material: Material) -> np.ndarray | None:
     if material.probabilities is not None:
-        return np.asarray(material.probabilities.argmax(axis=1) != material.y, dtype=float)
+        return np.asarray(zero_one_rows(material.y, material.probabilities.argmax(axis=1)))
     if material.task == "regression":
         middle = material.levels[0].prediction.mean(axis=1)
-        return np.asarray(np.abs(material.y - middle)) if np.isfinite(middle).all() else None
+        return np.asarray(absolute_error_rows(material.y, middle)) if np.isfinite(middle).all() else None
     return None
 
 
-def brier_rows(material: Material) -> np.ndarray | None:
-    """Squared distance of the probabilities from the outcome."""
+def _brier_score(material: Material) -> np.ndarray | None:
     P = material.probabilities
-    if P is None:
-        return None
-    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
+    return None if P is None else np.asarray(brier_rows(P, stated_probability(P, material.y)))
 
 
-def log_loss_rows(material: Material) -> np.ndarray | None:
-    """Minus the log-probability of the outcome, at most that of 1e-12: one row must not hide the rest."""
+def _log_loss(material: Material) -> np.ndarray | None:
     P = material.probabilities
-    if P is None:
-        return None
-    return np.asarray(-np.log(np.maximum(P[np.arange(material.n), material.y], 1e-12)))
+    return None if P is None else np.asarray(log_loss_rows(stated_probability(P, material.y)))
 
 
+BRIER_SCORE = Measure(name="Brier score", rows=_brier_score)
+LOG_LOSS = Measure(name="log loss", rows=_log_loss, estimate=log_loss_estimate)
 MEASURES = (
     Measure(name="coverage", rows=_covered, target=lambda material: material.levels[0].promised),
     Measure(name="mean size", rows=_size),
-    Measure(name="interval score", rows=_winkler),
+    Measure(name="interval score", rows=_interval_score),
     Measure(name="mean error", rows=_error),
-    Measure(name="Brier score", rows=brier_rows),
-    Measure(name="log loss", rows=log_loss_rows),
+    BRIER_SCORE,
+    LOG_LOSS,
 )
 
 

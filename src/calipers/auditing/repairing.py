@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from calipers.auditing.checks.adaptive import ease_of, parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.material import Material
-from calipers.auditing.measures import brier_rows, log_loss_rows
+from calipers.auditing.measures import BRIER_SCORE, LOG_LOSS
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
@@ -233,10 +234,12 @@ def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -
     if before.levels and after.levels:
         changes += _coverage_changes(before, after, codes)
     if codes & PROBABILITY_CODES:
-        for name, loss in (("Brier score", brier_rows), ("log loss", log_loss_rows)):
-            old, new = loss(before), loss(after)
+        for measure in (BRIER_SCORE, LOG_LOSS):
+            old, new = measure.rows(before), measure.rows(after)
             if old is not None and new is not None:
-                changes.append(_change(name, None, old, new, before.weights))
+                changes.append(
+                    _change(measure.name, None, old, new, before.weights, estimate=measure.estimate)
+                )
     return tuple(changes)
 
 
@@ -291,13 +294,14 @@ def _change(
     weights: np.ndarray | None,
     *,
     is_size: bool = False,
+    estimate: Callable[..., Estimate] = mean_estimate,
 ) -> Change:
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     return Change(
         measure=name,
         target=target,
-        before=mean_estimate(old, name=name, weights=weights),
-        after=mean_estimate(new, name=name, weights=weights),
+        before=estimate(old, name=name, weights=weights),
+        after=estimate(new, name=name, weights=weights),
         difference=paired_difference(new, old, name=f"change of {name}", weights=weights),
         is_size=is_size,
     )

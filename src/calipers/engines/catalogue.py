@@ -26,6 +26,14 @@ from calipers.metrics import metric_entries, metric_entry
 from calipers.metrics.interval_size import size_rows, sizes_from_moments
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.p_value_laws import average_of
+from calipers.metrics.row_scores import (
+    LOG_LOSS_FLOOR,
+    brier_rows,
+    brier_scale,
+    is_at_floor,
+    log_loss_rows,
+    with_floored_rows,
+)
 from calipers.results import EstimateTable
 
 
@@ -125,35 +133,47 @@ def _efficiency(alpha: Any, confidence: float, options: dict[str, Any]) -> State
 
 # --- proper scores ------------------------------------------------------------------------------
 
+_FLOORED = "floored_rows"
+
 
 def score_columns(block: Block) -> dict[str, np.ndarray]:
-    """Log loss and Brier score of every row."""
-    P, codes = block["probabilities"], block["codes"]
-    own = at_label(P, codes).astype(float)
-    with np.errstate(divide="ignore"):
-        log_loss = -np.log(own)
-    brier = np.einsum("ij,ij->i", P, P, dtype=float) - 2 * own + 1
-    return {"log_loss": log_loss, "brier_score": brier}
+    """Log loss and Brier score of every row, and whether its log loss is at the floor."""
+    P = block["probabilities"]
+    stated = at_label(P, block["codes"]).astype(float)
+    losses = log_loss_rows(stated)
+    return {
+        "log_loss": losses,
+        "brier_score": brier_rows(P, stated),
+        _FLOORED: is_at_floor(losses).astype(float),
+    }
 
 
-def fused_scores(block: Block) -> dict[str, Moments] | None:
-    """Their moments by compiled kernels; None when some log loss is infinite."""
-    moments = np.zeros((2, 3))
-    columns, codes = columns_of(block["probabilities"]), block["codes"]
-    if not block.kernels.add_scores(columns, codes, moments):
-        return None
-    return {name: Moments(*m) for name, m in zip(("log_loss", "brier_score"), moments.tolist(), strict=True)}
+def fused_scores(block: Block) -> dict[str, Moments]:
+    """Their moments by compiled kernels."""
+    moments, columns = np.zeros((2, 3)), columns_of(block["probabilities"])
+    scale = brier_scale(len(columns))
+    floored = block.kernels.add_scores(columns, block["codes"], LOG_LOSS_FLOOR, scale, moments)
+    log_loss, brier = (Moments(*row) for row in moments.tolist())
+    share = floored / log_loss.n if log_loss.n else 0.0
+    counted = Moments(log_loss.n, share, floored * (1 - share))
+    return {"log_loss": log_loss, "brier_score": brier, _FLOORED: counted}
 
 
-def finish_means(moments: dict[str, Moments], *, confidence: float, title: str) -> EstimateTable:
-    """One mean estimate per name."""
-    found = {name: mean_estimate(m, name=name, confidence=confidence) for name, m in moments.items()}
-    return EstimateTable(found, title=title)
+def finish_scores(moments: dict[str, Moments], *, confidence: float) -> EstimateTable:
+    """The mean of either score; that of the log loss with the number of rows at its floor."""
+    found = {
+        name: mean_estimate(m, name=name, confidence=confidence)
+        for name, m in moments.items()
+        if name != _FLOORED
+    }
+    floored = moments[_FLOORED]
+    found["log_loss"] = with_floored_rows(found["log_loss"], round(floored.n * floored.mean, 6))
+    return EstimateTable(found, title="Proper scores")
 
 
 def _proper_scores(alpha: Any, confidence: float, options: dict[str, Any]) -> State:
     _refuse_options("proper_scores", options)
-    finisher = partial(finish_means, confidence=confidence, title="Proper scores")
+    finisher = partial(finish_scores, confidence=confidence)
     return MomentState(score_columns, finisher, ("codes", "probabilities"), fused_scores)
 
 

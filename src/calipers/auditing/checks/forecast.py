@@ -9,6 +9,7 @@ from scipy import stats
 
 from calipers.auditing.material import Material
 from calipers.auditing.reading import Check, Picture, Reading
+from calipers.metrics.row_scores import absolute_error_rows, brier_rows, stated_probability, zero_one_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
@@ -28,11 +29,11 @@ UNTIMED = 20
 def losses_of(material: Material) -> tuple[str, np.ndarray]:
     """The loss people ask about: errors of the top label, absolute errors, or misses."""
     if material.probabilities is not None:
-        return "error rate", (material.probabilities.argmax(axis=1) != material.y).astype(float)
+        return "error rate", np.asarray(zero_one_rows(material.y, material.probabilities.argmax(axis=1)))
     if material.task == "regression":
         ends = material.levels[0].prediction
         if np.isfinite(ends).all():
-            return "absolute error", np.abs(material.y - ends.mean(axis=1))
+            return "absolute error", np.asarray(absolute_error_rows(material.y, ends.mean(axis=1)))
     return "share of misses", (~material.levels[0].covered).astype(float)
 
 
@@ -41,7 +42,7 @@ def _fine_losses(material: Material) -> np.ndarray:
     if material.probabilities is None:
         return losses_of(material)[1]
     P = material.probabilities
-    return np.asarray((P**2).sum(axis=1) - 2 * P[np.arange(material.n), material.y] + 1)
+    return np.asarray(brier_rows(P, stated_probability(P, material.y)))
 
 
 def next_batch(material: Material) -> Reading:
