@@ -11,6 +11,7 @@ from calipers.inference.bootstrap import (
     poisson_sums,
 )
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
@@ -33,6 +34,7 @@ __all__ = [
     "CoverageLaw",
     "ExactLaw",
     "Interval",
+    "LogisticFit",
     "Moments",
     "MonteCarloP",
     "NullLaw",
@@ -50,8 +52,10 @@ __all__ = [
     "clopper_pearson",
     "compare_ranks",
     "critical_difference",
+    "fit_logistic",
     "friedman_test",
     "holm",
+    "logistic_log_likelihood",
     "mean_estimate",
     "monte_carlo_p",
     "paired_difference",
