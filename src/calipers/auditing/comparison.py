@@ -216,11 +216,11 @@ def _contributions(measure: Measure, audits: Mapping[str, Audit]) -> dict[str, n
 def _lines(
     measured: list[tuple[Measure, dict[str, np.ndarray]]], audits: Mapping[str, Audit]
 ) -> tuple[Line, ...]:
-    weights = next(iter(audits.values())).material.weights
     material = next(iter(audits.values())).material
+    options: dict[str, Any] = {"weights": material.weights, "confidence": material.confidence}
     pairs = list(combinations(audits, 2))
     raw = [
-        [paired_difference(rows[a], rows[b], name=measure.name, weights=weights) for a, b in pairs]
+        [paired_difference(rows[a], rows[b], name=measure.name, **options) for a, b in pairs]
         for measure, rows in measured
     ]
     p_values = [np.nan if e.p_value is None else e.p_value for line in raw for e in line]
@@ -229,7 +229,7 @@ def _lines(
     for (measure, rows), line in zip(measured, raw, strict=True):
         corrected = {pair: _with_p(e, next(adjusted)) for pair, e in zip(pairs, line, strict=True)}
         target = None if measure.target is None else measure.target(material)
-        values = {name: measure.estimate(v, name=measure.name, weights=weights) for name, v in rows.items()}
+        values = {name: measure.estimate(v, name=measure.name, **options) for name, v in rows.items()}
         winner = _winner(values, corrected, target)
         lines.append(
             Line(measure=measure.name, target=target, values=values, differences=corrected, winner=winner)

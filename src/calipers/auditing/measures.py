@@ -35,7 +35,7 @@ class Measure:
     target : callable or None
         The value it should have; None when less is better.
     estimate : callable
-        The mean of the contributions with its error bar, from rows, ``name`` and ``weights``.
+        The mean of the contributions with its error bar, from rows, ``name``, ``weights`` and ``confidence``.
     """
 
     name: str

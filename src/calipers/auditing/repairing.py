@@ -17,7 +17,7 @@ from calipers.auditing.measures import BRIER_SCORE, LOG_LOSS
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import mean_estimate, paired_difference
+from calipers.inference import mean_estimate, normal_radius, paired_difference
 from calipers.inputs import check_fraction
 from calipers.report import render_html, render_json, render_markdown, write_text
 from calipers.results import Estimate, severity_rank
@@ -78,9 +78,10 @@ class Change:
         return "better" if abs(after) < abs(before) else "worse"
 
     def _noise_of_sum(self) -> float:
-        """1.96 standard errors of before + after, whose variance is 2 (var + var) - var(difference)."""
+        """Radius of the interval of before + after, whose variance is 2 (var + var) - var(difference)."""
         errors = [e.std_error or 0.0 for e in (self.before, self.after, self.difference)]
-        return 1.959964 * math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
+        spread = math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
+        return normal_radius(self.difference.confidence or 0.95) * spread
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the report."""
@@ -237,27 +238,31 @@ def _changes(before: Material, after: Material, audit: Audit, codes: set[str]) -
         for measure in (BRIER_SCORE, LOG_LOSS):
             old, new = measure.rows(before), measure.rows(after)
             if old is not None and new is not None:
-                changes.append(
-                    _change(measure.name, None, old, new, before.weights, estimate=measure.estimate)
-                )
+                change = _change(
+                    measure.name, None, old, new, before.weights,
+                    confidence=before.confidence, estimate=measure.estimate,
+                )  # fmt: skip
+                changes.append(change)
     return tuple(changes)
 
 
 def _coverage_changes(before: Material, after: Material, codes: set[str]) -> list[Change]:
     old, new = before.levels[0], after.levels[0]
-    changes = [_change("coverage", old.promised, old.covered, new.covered, before.weights)]
+    level = before.confidence
+    changes = [_change("coverage", old.promised, old.covered, new.covered, before.weights, confidence=level)]
     for words, rows in _worst_parts(before, codes):
         changes.append(
             _change(
                 f"coverage of {words}", old.promised, old.covered[rows], new.covered[rows],
-                None if before.weights is None else before.weights[rows],
+                None if before.weights is None else before.weights[rows], confidence=level,
             )
         )  # fmt: skip
     finite = np.isfinite(old.size) & np.isfinite(new.size)
     if finite.any():
         name = "mean width" if before.task == "regression" else "mean size"
         weights = None if before.weights is None else before.weights[finite]
-        changes.append(_change(name, None, old.size[finite], new.size[finite], weights, is_size=True))
+        sizes = old.size[finite], new.size[finite]
+        changes.append(_change(name, None, *sizes, weights, confidence=level, is_size=True))
     return changes
 
 
@@ -293,16 +298,18 @@ def _change(
     after: np.ndarray,
     weights: np.ndarray | None,
     *,
+    confidence: float,
     is_size: bool = False,
     estimate: Callable[..., Estimate] = mean_estimate,
 ) -> Change:
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    options: dict[str, Any] = {"weights": weights, "confidence": confidence}
     return Change(
         measure=name,
         target=target,
-        before=estimate(old, name=name, weights=weights),
-        after=estimate(new, name=name, weights=weights),
-        difference=paired_difference(new, old, name=f"change of {name}", weights=weights),
+        before=estimate(old, name=name, **options),
+        after=estimate(new, name=name, **options),
+        difference=paired_difference(new, old, name=f"change of {name}", **options),
         is_size=is_size,
     )
 

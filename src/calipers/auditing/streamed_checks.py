@@ -107,7 +107,7 @@ def along_features(lake: Lake, level: Level, number: int) -> Reading:
 
 def silent(lake: Lake, level: Level, number: int) -> Reading:
     """CAL301: predictions that say nothing, and the sizes of all."""
-    material = lake.material
+    material, confidence = lake.material, lake.material.confidence
     if material.task == "regression":
         widths = lake.at("widths", number)
         words = "Every interval is infinite."
@@ -115,13 +115,17 @@ def silent(lake: Lake, level: Level, number: int) -> Reading:
         if widths.width.n:
             spread = float(np.sqrt(widths.outcome.squares / widths.outcome.n))
             words = narrow.size_words(material, widths.width.mean, {}, spread)
-            numbers = [mean_estimate(widths.width, name=f"mean width{level.tag}")]
+            numbers = [mean_estimate(widths.width, name=f"mean width{level.tag}", confidence=confidence)]
         return narrow.silent_reading(material, level, widths.infinite, widths.n, (words, ""), numbers)
     _, size, counts = lake.at("counts", number)
     total = float(counts.sum())
     nothing = int(counts[(size == len(material.classes)) | (size == 0)].sum())
-    mean = mean_estimate(size.astype(float), weights=counts, name=f"mean size{level.tag}")
-    empty = mean_estimate((size == 0).astype(float), weights=counts, name=f"empty sets{level.tag}")
+    mean = mean_estimate(
+        size.astype(float), weights=counts, name=f"mean size{level.tag}", confidence=confidence
+    )
+    empty = mean_estimate(
+        (size == 0).astype(float), weights=counts, name=f"empty sets{level.tag}", confidence=confidence
+    )
     numbers = [mean, empty]
     if (table := lake.at("efficiency", number)) is not None:
         numbers += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
@@ -145,7 +149,8 @@ def along_difficulty(lake: Lake, level: Level, number: int) -> Reading:
     numbers = [replace(lake.at("t_cv", number), name=f"t_cv{level.tag}")]
     if lake.material.task == "classification":
         covered, size, counts = lake.at("counts", number)
-        by_size = sscv(covered, size, alpha=level.alpha, sample_weight=counts)
+        sure = lake.material.confidence
+        by_size = sscv(covered, size, alpha=level.alpha, sample_weight=counts, confidence=sure)
         numbers.append(replace(by_size, name=f"sscv{level.tag}"))
     return adaptive.difficulty_reading(
         lake.material, level, parts, empty, given=lake.material.ease is not None, numbers=tuple(numbers)

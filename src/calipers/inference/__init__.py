@@ -15,6 +15,7 @@ from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
+from calipers.inference.normal import correlation_interval, normal_radius
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
 from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
@@ -51,6 +52,7 @@ __all__ = [
     "bonferroni",
     "clopper_pearson",
     "compare_ranks",
+    "correlation_interval",
     "critical_difference",
     "fit_logistic",
     "friedman_test",
@@ -58,6 +60,7 @@ __all__ = [
     "logistic_log_likelihood",
     "mean_estimate",
     "monte_carlo_p",
+    "normal_radius",
     "paired_difference",
     "permutation_test",
     "poisson_sums",

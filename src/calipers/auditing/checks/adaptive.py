@@ -12,6 +12,7 @@ from calipers.auditing import repairs
 from calipers.auditing.checks.everywhere import Parts, Wording, group_counts, part_reading
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
+from calipers.inference import normal_radius
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ranks import rank_of_label
 from calipers.results import Curve, Estimate
@@ -124,7 +125,10 @@ def _coverage_numbers(material: Material, level: Level, ease: np.ndarray) -> lis
     )  # fmt: skip
     estimates = [replace(found, name=f"t_cv{level.tag}")]
     if material.task == "classification":
-        by_size = sscv(level.covered, level.size, alpha=level.alpha, sample_weight=material.weights)
+        by_size = sscv(
+            level.covered, level.size, alpha=level.alpha, sample_weight=material.weights,
+            confidence=material.confidence,
+        )  # fmt: skip
         estimates.append(replace(by_size, name=f"sscv{level.tag}"))
     return estimates
 
@@ -148,8 +152,9 @@ def size_along_difficulty(material: Material, level: Level) -> Reading:
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
-    difficulty = _rank_correlation(-ease, hard, f"correlation of hardness and difficulty{level.tag}")
-    follows = _rank_correlation(-ease, level.size, f"correlation of size and difficulty{level.tag}")
+    word, sure = f"and difficulty{level.tag}", material.confidence
+    difficulty = _rank_correlation(-ease, hard, f"correlation of hardness {word}", sure)
+    follows = _rank_correlation(-ease, level.size, f"correlation of size {word}", sure)
     high = 1.0 if follows.high is None else follows.high
     compared = "are smaller" if high < 0 else "are not larger"
     ignored = high < FOLLOWS and float(difficulty) > 0
@@ -186,21 +191,21 @@ def _size_clean(noun: str, follows: Estimate, difficulty: float, given: bool, *,
     return f"Nothing shows that the {noun} ignore difficulty: {size}."
 
 
-def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str) -> Estimate:
+def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float) -> Estimate:
     """Spearman's correlation with the interval of Bonett and Wright; 0 exactly when one side is constant."""
     fields: dict[str, Any] = {
         "name": name,
         "n": len(x),
-        "confidence": 0.95,
+        "confidence": confidence,
         "method": "Spearman's rank correlation, interval of Bonett and Wright (2000)",
     }
     if not np.ptp(x) or not np.ptp(y):
         return Estimate(**fields, value=0.0, low=0.0, high=0.0, reason="one side is the same in every row")
     found = stats.spearmanr(x, y)
     r = float(found.statistic)
-    error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
+    half = normal_radius(confidence) * np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
-    low, high = np.tanh(z - 1.959964 * error), np.tanh(z + 1.959964 * error)
+    low, high = np.tanh(z - half), np.tanh(z + half)
     p = float(found.pvalue)
     return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
 
@@ -226,7 +231,7 @@ def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.n
     unit = "labels in the set" if material.task == "classification" else "width of the interval"
     outcome = "rank of the true label" if material.task == "classification" else "absolute error"
     curves = tuple(
-        _mean_curve(name, values, codes, n_parts, share, unit)
+        _mean_curve(name, values, codes, n_parts, share, unit, material.confidence)
         for name, values in ((unit, level.size), (outcome, hard))
     )
     return Picture(
@@ -238,14 +243,20 @@ def _size_picture(material: Material, level: Level, ease: np.ndarray, hard: np.n
 
 
 def _mean_curve(
-    name: str, values: np.ndarray, codes: np.ndarray, n_parts: int, share: np.ndarray, unit: str
+    name: str,
+    values: np.ndarray,
+    codes: np.ndarray,
+    n_parts: int,
+    share: np.ndarray,
+    unit: str,
+    confidence: float,
 ) -> Curve:
     rows = np.bincount(codes, minlength=n_parts)
     mean = np.bincount(codes, weights=values, minlength=n_parts) / rows
     square = np.bincount(codes, weights=values**2, minlength=n_parts) / rows
-    half = 1.959964 * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
+    half = normal_radius(confidence) * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
     return Curve(
-        name=name, x=share, y=mean, low=mean - half, high=mean + half, confidence=0.95,
+        name=name, x=share, y=mean, low=mean - half, high=mean + half, confidence=confidence,
         x_label="share of rows, hardest first", y_label=unit, method="mean and normal interval per part",
     )  # fmt: skip
 

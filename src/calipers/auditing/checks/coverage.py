@@ -9,7 +9,7 @@ import numpy as np
 from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
-from calipers.inference import wilson
+from calipers.inference import normal_radius, wilson
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.contributions import sets_at
 from calipers.metrics.marginal import coverage_law, coverage_of_rows, covered_by_sets
@@ -24,7 +24,6 @@ ASSUMED_CALIBRATION = 500
 # Largest excess of small p-values that is not worth acting on, and rows that are enough to see more.
 P_VALUE_TOLERANCE = 0.03
 MOST_P_VALUES = 20_000
-_NORMAL = 1.959963984540054
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
@@ -33,9 +32,9 @@ def tolerance_at(alpha: float) -> float:
     return TOLERATED * min(alpha, 0.1)
 
 
-def rows_for(alpha: float, half_width: float) -> int:
-    """Rows at which a coverage near the promise is known to within the half-width, at 95 %."""
-    return int(np.ceil(_NORMAL**2 * alpha * (1 - alpha) / half_width**2))
+def rows_for(alpha: float, half_width: float, confidence: float) -> int:
+    """Rows at which a coverage near the promise is known to within the half-width."""
+    return int(np.ceil(normal_radius(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
 
 
 def interval_of(estimate: Estimate) -> tuple[float, float]:
@@ -88,7 +87,7 @@ def _side(material: Material, level: Level, estimate: Estimate, *, below: bool) 
         where=level.tag.strip(),
         repair=repairs.reconformalise(material.task, level.alpha),
         cap=cap if below else "warning",
-        rows_needed=rows_for(level.alpha, tolerance_at(level.alpha)),
+        rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), material.confidence),
         details={"alpha": level.alpha, "n_calibration": material.n_calibration},
     )
 

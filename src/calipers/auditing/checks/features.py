@@ -208,7 +208,7 @@ def risk_reading(
         cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
         repair=repairs.by_group(material.task, level.alpha),
-        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
+        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, material.confidence) / PICKED)),
         estimates=(evidence,),
         details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
     )

@@ -9,6 +9,7 @@ from scipy import stats
 
 from calipers.auditing.material import Material
 from calipers.auditing.reading import Check, Picture, Reading
+from calipers.inference import normal_radius
 from calipers.metrics.row_scores import absolute_error_rows, brier_rows, stated_probability, zero_one_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
@@ -113,10 +114,11 @@ def _drift(material: Material, name: str) -> tuple[Estimate, Picture]:
     chance = float(test.statistic) / (smaller * (material.n - smaller))
     # The error of a concordance probability is at most that of a proportion of the smaller half.
     error = float(np.sqrt(chance * (1 - chance) / smaller))
+    half = normal_radius(material.confidence) * error
     along = "by the stated time" if material.time is not None else "in the order of the file"
     estimate = Estimate(
         name="chance that a later row scores worse", value=chance, std_error=error,
-        low=max(0.0, chance - 1.959964 * error), high=min(1.0, chance + 1.959964 * error), confidence=0.95,
+        low=max(0.0, chance - half), high=min(1.0, chance + half), confidence=material.confidence,
         n=material.n, p_value=float(test.pvalue), alternative="two-sided",
         method=f"Mann-Whitney test of the later half of the rows against the earlier half, {along}",
     )  # fmt: skip
@@ -146,11 +148,12 @@ def _picture(material: Material, name: str) -> Picture:
     along = "time" if timed else "the file"
     pieces = [p for p in np.array_split(losses, min(_PIECES, len(losses))) if len(p) > 1]
     mean = np.array([p.mean() for p in pieces])
-    half = np.array([1.959964 * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
+    z = normal_radius(material.confidence)
+    half = np.array([z * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
     curve = Curve(
         name=name, x=(np.arange(len(pieces)) + 0.5) / max(1, len(pieces)), y=mean, low=mean - half,
-        high=mean + half, confidence=0.95, x_label="share of the rows, earliest first" if timed else
-        "share of the file, from its first row", y_label=name,
+        high=mean + half, confidence=material.confidence, y_label=name,
+        x_label="share of the rows, earliest first" if timed else "share of the file, from its first row",
         method=f"mean and normal interval per piece along {along}",
     )  # fmt: skip
     return Picture(

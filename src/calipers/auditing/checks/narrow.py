@@ -11,7 +11,7 @@ from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Reading
 from calipers.conformal import lac
-from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate
+from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate, normal_radius
 from calipers.metrics import efficiency
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
@@ -110,12 +110,15 @@ def _sizes(material: Material, level: Level) -> list[Estimate]:
     if not finite.any():
         return []
     weights = None if material.weights is None else material.weights[finite]
-    size = mean_estimate(level.size[finite], weights=weights, name=f"{word}{level.tag}")
+    size = mean_estimate(
+        level.size[finite], weights=weights, name=f"{word}{level.tag}", confidence=material.confidence
+    )
     estimates = [size]
     if material.task == "classification":
         empty = mean_estimate(
-            (level.size == 0).astype(float), weights=material.weights, name=f"empty sets{level.tag}"
-        )
+            (level.size == 0).astype(float), weights=material.weights, name=f"empty sets{level.tag}",
+            confidence=material.confidence,
+        )  # fmt: skip
         estimates.append(empty)
     if material.p_values is not None:
         table = efficiency(
@@ -155,11 +158,12 @@ def saving_reading(material: Material, level: Level, saved: float, error: float,
     """What the share of the size that another rule saves on n rows says."""
     from scipy.special import ndtr
 
-    low, high = saved - 1.959964 * error, saved + 1.959964 * error
+    half = normal_radius(material.confidence) * error
+    low, high = saved - half, saved + half
     p = float(ndtr(-(saved - SAVING) / error)) if error > 0 else float(saved <= SAVING)
     evidence = Estimate(
         name=f"size saved by a threshold on the probabilities{level.tag}", value=saved, std_error=error,
-        low=low, high=high, confidence=0.95, n=n, p_value=p, alternative="greater",
+        low=low, high=high, confidence=material.confidence, n=n, p_value=p, alternative="greater",
         method="mean paired difference of set sizes at equal coverage, threshold from the other half of the "
         f"rows, as a share of the mean size; test against {SAVING:g}",
     )  # fmt: skip

@@ -86,7 +86,9 @@ def _reading(material: Material, level: Level, rule: str, under: dict[str, Estim
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
         cap="issue" if material.probabilities is None else "warning",
         repair=repairs.by_group(material.task, level.alpha),
-        rows_needed=int(np.ceil(material.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
+        rows_needed=int(
+            np.ceil(material.n * rows_for(level.alpha, tolerance, material.confidence) / max(1.0, rows))
+        ),
         estimates=(evidence,),
         pictures=(_picture(under, level, material.confidence),),
         details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},
