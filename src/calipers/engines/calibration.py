@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from calipers.arrays.ordered_bits import pack_outcomes
 from calipers.engines.block import Block
 from calipers.engines.buckets import BucketSums, Grid, equal_bucket
 from calipers.engines.fusing import kernels
@@ -22,7 +23,6 @@ from calipers.engines.scored import (
     binary_rows,
     joined,
     outcomes,
-    packed,
     stated,
     totals_of,
     unit_scores,
@@ -278,7 +278,7 @@ class OpenRowsState(State):
         """Keep the block's rows in open buckets."""
         rows = self.counted.open_rows(block, self.is_open, self.near)
         if rows[2] is None:
-            self.packed.append(packed(*rows[:2]))
+            self.packed.append(pack_outcomes(*rows[:2]))
         else:
             self.parts.append(rows)
 

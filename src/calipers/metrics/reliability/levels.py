@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calipers.arrays import as_numpy, namespace
+from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.metrics.reliability.rows import BinaryRows
 
 
@@ -87,15 +88,13 @@ def packed_levels(rows: BinaryRows) -> ScoreLevels:
     keys = np.empty(rows.n, dtype=np.uint64)
     start = 0
     for f, y, _ in rows.blocks():
-        keys[start : start + f.size] = ((f + 0.0).view(np.uint64) << np.uint64(1)) | y.astype(np.uint64)
+        keys[start : start + f.size] = pack_outcomes(f, y)
         start += f.size
     keys.sort()
-    bits = keys >> np.uint64(1)
-    first = np.flatnonzero(np.append(True, bits[1:] != bits[:-1]))
-    values = bits[first].view(np.float64)
-    keys &= np.uint64(1)
-    hits = np.add.reduceat(keys, first)
-    return ScoreLevels(values, np.diff(first, append=rows.n).astype(float), hits.astype(float))
+    values = unpack_scores(keys)
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    hits = np.add.reduceat(unpack_outcomes(keys, out=keys), first)
+    return ScoreLevels(values[first], np.diff(first, append=rows.n).astype(float), hits.astype(float))
 
 
 def _device_levels(rows: BinaryRows) -> ScoreLevels:
