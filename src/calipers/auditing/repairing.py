@@ -17,7 +17,7 @@ from calipers.auditing.measures import BRIER_SCORE, LOG_LOSS
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import mean_estimate, normal_radius, paired_difference
+from calipers.inference import mean_estimate, normal_quantile, paired_difference
 from calipers.inputs import check_fraction
 from calipers.report import render_html, render_json, render_markdown, write_text
 from calipers.results import Estimate, severity_rank
@@ -81,7 +81,7 @@ class Change:
         """Radius of the interval of before + after, whose variance is 2 (var + var) - var(difference)."""
         errors = [e.std_error or 0.0 for e in (self.before, self.after, self.difference)]
         spread = math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
-        return normal_radius(self.difference.confidence or 0.95) * spread
+        return normal_quantile(self.difference.confidence or 0.95) * spread
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the report."""

@@ -10,15 +10,21 @@ from calipers.inference.bootstrap import (
     bca_interval,
     poisson_sums,
 )
+from calipers.inference.correlation import correlation_interval
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
 from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
-from calipers.inference.normal import correlation_interval, normal_radius
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
-from calipers.inference.proportions import Interval, binomial_p_value, clopper_pearson, wilson
+from calipers.inference.proportions import (
+    Interval,
+    binomial_p_value,
+    clopper_pearson,
+    normal_quantile,
+    wilson,
+)
 from calipers.inference.rank_tests import (
     average_shared_rank,
     block_ranks,
@@ -60,7 +66,7 @@ __all__ = [
     "logistic_log_likelihood",
     "mean_estimate",
     "monte_carlo_p",
-    "normal_radius",
+    "normal_quantile",
     "paired_difference",
     "permutation_test",
     "poisson_sums",

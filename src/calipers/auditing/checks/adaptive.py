@@ -12,7 +12,7 @@ from calipers.auditing import repairs
 from calipers.auditing.checks.everywhere import Parts, Wording, group_counts, part_reading
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
-from calipers.inference import normal_radius
+from calipers.inference import normal_quantile
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ranks import rank_of_label
 from calipers.results import Curve, Estimate
@@ -203,7 +203,7 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
         return Estimate(**fields, value=0.0, low=0.0, high=0.0, reason="one side is the same in every row")
     found = stats.spearmanr(x, y)
     r = float(found.statistic)
-    half = normal_radius(confidence) * np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
+    half = normal_quantile(confidence) * np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
     low, high = np.tanh(z - half), np.tanh(z + half)
     p = float(found.pvalue)
@@ -254,7 +254,7 @@ def _mean_curve(
     rows = np.bincount(codes, minlength=n_parts)
     mean = np.bincount(codes, weights=values, minlength=n_parts) / rows
     square = np.bincount(codes, weights=values**2, minlength=n_parts) / rows
-    half = normal_radius(confidence) * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
+    half = normal_quantile(confidence) * np.sqrt(np.maximum(0.0, square - mean**2) / rows)
     return Curve(
         name=name, x=share, y=mean, low=mean - half, high=mean + half, confidence=confidence,
         x_label="share of rows, hardest first", y_label=unit, method="mean and normal interval per part",

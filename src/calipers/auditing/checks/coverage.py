@@ -9,7 +9,7 @@ import numpy as np
 from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Picture, Reading
-from calipers.inference import normal_radius, wilson
+from calipers.inference import normal_quantile, wilson
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.contributions import sets_at
 from calipers.metrics.marginal import coverage_law, coverage_of_rows, covered_by_sets
@@ -34,7 +34,7 @@ def tolerance_at(alpha: float) -> float:
 
 def rows_for(alpha: float, half_width: float, confidence: float) -> int:
     """Rows at which a coverage near the promise is known to within the half-width."""
-    return int(np.ceil(normal_radius(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
+    return int(np.ceil(normal_quantile(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
 
 
 def interval_of(estimate: Estimate) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from calipers.auditing.material import Material
 from calipers.auditing.reading import Check, Picture, Reading
-from calipers.inference import normal_radius
+from calipers.inference import normal_quantile
 from calipers.metrics.row_scores import absolute_error_rows, brier_rows, stated_probability, zero_one_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
@@ -114,7 +114,7 @@ def _drift(material: Material, name: str) -> tuple[Estimate, Picture]:
     chance = float(test.statistic) / (smaller * (material.n - smaller))
     # The error of a concordance probability is at most that of a proportion of the smaller half.
     error = float(np.sqrt(chance * (1 - chance) / smaller))
-    half = normal_radius(material.confidence) * error
+    half = normal_quantile(material.confidence) * error
     along = "by the stated time" if material.time is not None else "in the order of the file"
     estimate = Estimate(
         name="chance that a later row scores worse", value=chance, std_error=error,
@@ -148,7 +148,7 @@ def _picture(material: Material, name: str) -> Picture:
     along = "time" if timed else "the file"
     pieces = [p for p in np.array_split(losses, min(_PIECES, len(losses))) if len(p) > 1]
     mean = np.array([p.mean() for p in pieces])
-    z = normal_radius(material.confidence)
+    z = normal_quantile(material.confidence)
     half = np.array([z * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
     curve = Curve(
         name=name, x=(np.arange(len(pieces)) + 0.5) / max(1, len(pieces)), y=mean, low=mean - half,

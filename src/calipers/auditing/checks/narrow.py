@@ -11,7 +11,7 @@ from calipers.auditing import repairs
 from calipers.auditing.material import Level, Material
 from calipers.auditing.reading import Check, Reading
 from calipers.conformal import lac
-from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate, normal_radius
+from calipers.inference import binomial_p_value, clopper_pearson, mean_estimate, normal_quantile
 from calipers.metrics import efficiency
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
@@ -158,7 +158,7 @@ def saving_reading(material: Material, level: Level, saved: float, error: float,
     """What the share of the size that another rule saves on n rows says."""
     from scipy.special import ndtr
 
-    half = normal_radius(material.confidence) * error
+    half = normal_quantile(material.confidence) * error
     low, high = saved - half, saved + half
     p = float(ndtr(-(saved - SAVING) / error)) if error > 0 else float(saved <= SAVING)
     evidence = Estimate(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState, generator
-from calipers.inference import SimulatedLaw, normal_radius
+from calipers.inference import SimulatedLaw, normal_quantile
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
 from calipers.metrics.reliability.isotonic import isotonic_frequencies, pooled_scores
@@ -104,7 +104,7 @@ def brier_decomposition(
     total = float(mass.sum())
     n = int(total) if total == int(total) else total
     brier, spread = _brier(rows)
-    z = normal_radius(level)
+    z = normal_quantile(level)
     shared: dict[str, Any] = {"n": n, "method": "isotonic (CORP) decomposition", "reason": _NO_LAW}
     return EstimateTable(
         [

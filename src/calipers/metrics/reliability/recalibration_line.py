@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from calipers.exceptions import InputError
-from calipers.inference import LogisticFit, fit_logistic, normal_radius
+from calipers.inference import LogisticFit, fit_logistic, normal_quantile
 from calipers.inputs import check_confidence
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
@@ -168,7 +168,7 @@ def _row(
     if fit is None:
         return Estimate(name=name, n=n, method="logistic regression on the logit", reason=reason)
     value, spread = float(fit.values[k]), math.sqrt(float(fit.covariance[k, k]))
-    z = normal_radius(confidence)
+    z = normal_quantile(confidence)
     return Estimate(
         name=name,
         value=value,

