@@ -67,7 +67,7 @@ def fit_logistic(
     offset: np.ndarray | None = None,
     start: np.ndarray | None = None,
     lower: np.ndarray | None = None,
-    ridge: float = 0.0,
+    ridge: float | np.ndarray = 0.0,
 ) -> LogisticFit:
     """Coefficients that maximise the Bernoulli likelihood of ``logit P(event) = offset + design @ b``.
 
@@ -85,10 +85,9 @@ def fit_logistic(
         First coefficients, 0 by default.
     lower : array of shape (k,) or None
         Lower bounds of the coefficients; -inf for none.
-    ridge : float
-        Adds ``ridge / 2`` times the total weight times the squared distance of the coefficients from
-        ``start`` to the loss: 1e-9 weighs a billionth of the rows, and gives separated outcomes a finite
-        answer.
+    ridge : float or array of shape (k,)
+        Adds ``sum ridge (b - start)^2 / 2`` times the total weight to the loss, a Gaussian prior around
+        ``start``: 1e-9 weighs a billionth of the rows, and gives separated outcomes a finite answer.
 
     Returns
     -------
@@ -113,11 +112,13 @@ def fit_logistic(
     w = np.ones(n) if weights is None else weights
     base = np.zeros(n) if offset is None else offset
     centre = np.zeros(k) if start is None else np.asarray(start, dtype=float)
-    problem = _Problem(design, outcomes, w, base, centre, lower, ridge * float(w.sum()))
+    precision = np.broadcast_to(np.asarray(ridge, dtype=float), (k,)) * float(w.sum())
+    problem = _Problem(design, outcomes, w, base, centre, lower, precision)
     point, converged = problem.solve()
     fit = LogisticFit(point.theta, point.log_odds, point.likelihood, converged, design, w)
     # Features that depend on each other have no errors; the ridge settles what the rows leave open.
-    return fit if ridge > 0 or _is_regular(fit.information) else replace(fit, converged=False)
+    is_regular = precision.all() or _is_regular(fit.information)
+    return fit if is_regular else replace(fit, converged=False)
 
 
 def logistic_log_likelihood(log_odds: np.ndarray, outcomes: np.ndarray, weights: np.ndarray) -> float:
@@ -154,7 +155,7 @@ class _Problem:
     offset: np.ndarray
     start: np.ndarray
     lower: np.ndarray | None
-    ridge: float
+    precision: np.ndarray
 
     def solve(self) -> tuple[_Point, bool]:
         """The minimiser of the loss, and whether there is one."""
@@ -178,16 +179,16 @@ class _Problem:
         log_odds = self.design @ theta
         log_odds += self.offset
         likelihood = logistic_log_likelihood(log_odds, self.outcomes, self.weights)
-        away = theta - self.start
-        return _Point(theta, log_odds, likelihood, 0.5 * self.ridge * float(away @ away) - likelihood)
+        pull = 0.5 * float(self.precision @ (theta - self.start) ** 2)
+        return _Point(theta, log_odds, likelihood, pull - likelihood)
 
     def slopes(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and curvature of the loss."""
         tail = expit(-np.abs(point.log_odds))  # the smaller of p and 1 - p, without loss of digits
         error = np.where(point.log_odds >= 0, (1.0 - self.outcomes) - tail, tail - self.outcomes)
-        gradient = self.design.T @ (self.weights * error) + self.ridge * (point.theta - self.start)
+        gradient = self.design.T @ (self.weights * error) + self.precision * (point.theta - self.start)
         curvature = _information(self.design, self.weights, tail)
-        return gradient, curvature + self.ridge * np.eye(len(gradient))
+        return gradient, curvature + np.diag(self.precision)
 
     def newton_step(self, point: _Point) -> tuple[np.ndarray, float]:
         """The step, and by how much the linear model says that it lowers the loss."""

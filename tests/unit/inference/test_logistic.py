@@ -41,7 +41,9 @@ def test_coefficients_and_errors_are_those_published_for_spector_and_mazzeo():
     assert fit.converged
 
 
-@pytest.mark.parametrize("ridge", [0.0, 0.02])
+@pytest.mark.parametrize(
+    "ridge", [0.0, 0.02, np.array([0.0, 0.5, 0.01])], ids=["none", "one", "per coefficient"]
+)
 def test_offset_weights_and_ridge_reach_the_optimum_of_scipy(ridge):
     design, y, offset = rows()
     w, start = np.random.default_rng(1).gamma(2.0, size=len(y)), np.array([0.0, 1.0, 0.0])
@@ -49,7 +51,7 @@ def test_offset_weights_and_ridge_reach_the_optimum_of_scipy(ridge):
 
     def loss(theta: np.ndarray) -> float:
         eta = design @ theta + offset
-        pull = ridge / 2 * w.sum() * float(np.sum((theta - start) ** 2))
+        pull = w.sum() / 2 * float(np.sum(ridge * (theta - start) ** 2))
         return float(w @ (np.logaddexp(0, eta) - y * eta)) + pull
 
     found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
