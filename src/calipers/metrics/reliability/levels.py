@@ -56,9 +56,19 @@ class ScoreLevels:
         return np.flatnonzero(np.append(self.values[1:] != self.values[:-1], True))
 
     @property
+    def expected(self) -> np.ndarray:
+        """Weighted number of events of every unit when the statements are true."""
+        return np.asarray(self.trials * self.values * self.unit_weights)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variance of the weighted number of events of every unit when the statements are true."""
+        return np.asarray(self.unit_weights**2 * self.trials * self.values * (1 - self.values))
+
+    @property
     def variance(self) -> float:
-        """Variance of the weighted number of events when the statements are true."""
-        return float(np.sum(self.unit_weights**2 * self.trials * self.values * (1 - self.values)))
+        """The same of all units together."""
+        return float(np.sum(self.variances))
 
 
 def score_levels(rows: BinaryRows) -> ScoreLevels:
