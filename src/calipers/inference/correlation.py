@@ -8,7 +8,21 @@ from calipers.inference.proportions import normal_quantile
 
 
 def correlation_interval(correlation: float, std_error: float, confidence: float) -> tuple[float, float]:
-    """Interval of a correlation below 1 in size, normal on Fisher's scale ``z = atanh(r)``.
+    """Interval of a correlation, normal on Fisher's scale ``z = atanh(r)``.
+
+    Parameters
+    ----------
+    correlation : float
+        Strictly between -1 and 1.
+    std_error : float
+        Its standard error.
+    confidence : float
+        Level of the interval.
+
+    Returns
+    -------
+    (low, high) : tuple of float
+        Inside (-1, 1).
 
     Examples
     --------

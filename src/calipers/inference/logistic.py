@@ -9,6 +9,8 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.special import expit
 
+from calipers.arrays import short_repr
+
 _MOST_STEPS = 100
 _MOST_HALVINGS = 40
 # The last step moves the coefficients by at most this share of their standard error (were all weights one);
@@ -47,6 +49,8 @@ class LogisticFit:
     converged: bool
     design: np.ndarray
     weights: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def fitted(self) -> np.ndarray:
@@ -122,7 +126,21 @@ def fit_logistic(
 
 
 def logistic_log_likelihood(log_odds: np.ndarray, outcomes: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted Bernoulli log-likelihood of outcomes in [0, 1] at the log-odds.
+    """Weighted Bernoulli log-likelihood of outcomes.
+
+    Parameters
+    ----------
+    log_odds : array of shape (n,)
+        Stated or fitted, per row.
+    outcomes : array of shape (n,)
+        In [0, 1].
+    weights : array of shape (n,)
+        Weight of every row.
+
+    Returns
+    -------
+    float
+        At most 0.
 
     Examples
     --------
