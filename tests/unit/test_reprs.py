@@ -88,6 +88,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "inference.CoverageLaw": lambda: inference.CoverageLaw(400, 0.1, 99, 90),
     "inference.ExactLaw": lambda: inference.ExactLaw(np.arange(300.0), np.full(300, 1 / 300)),
     "inference.Interval": lambda: inference.Interval(0.1, 0.2),
+    "inference.LogisticFit": lambda: inference.fit_logistic(np.ones((400, 1)), (V > 0).astype(float)),
     "inference.Moments": inference.Moments,
     "inference.MonteCarloP": lambda: inference.MonteCarloP(0.03, 999, 29, 0.005, 0.02, 0.04, 0.95),
     "inference.NullLaw": lambda: inference.SimulatedLaw(V),

@@ -22,7 +22,6 @@ _exact: Any = njit(nogil=True, cache=True, error_model="numpy")
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # Bits of the fraction of a double, and those of 1.0.
 _FRACTION, _ONE = (1 << 52) - 1, 1023 << 52
-_SMALLEST_NORMAL = 2.2250738585072014e-308
 
 
 @_compiled
@@ -139,9 +138,9 @@ def minus_logs(x: Any, m: int, found: Any) -> None:
 
 
 @_compiled
-def add_scores(columns: Any, codes: Any, moments: Any) -> bool:
-    """Moments of log loss and Brier score; False, and nothing of use, when some log loss is infinite."""
-    n = columns.shape[1]
+def add_scores(columns: Any, codes: Any, floor: float, scale: float, moments: Any) -> int:
+    """Moments of log loss and Brier score; the number of rows whose log loss is at its floor."""
+    n, floored = columns.shape[1], 0
     square, loss, own = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
     for a in range(0, n, _STRIP):
         m = min(_STRIP, n - a)
@@ -153,9 +152,9 @@ def add_scores(columns: Any, codes: Any, moments: Any) -> bool:
                 square[i] += x * x
         gather(columns, codes[a : a + m], a, own)
         for i in range(m):
-            square[i] -= 2 * own[i]
-        if not own[:m].min() >= _SMALLEST_NORMAL:
-            return False
+            square[i] = scale * (square[i] - 2 * own[i])
+            floored += own[i] <= floor
+            own[i] = max(own[i], floor)
         minus_logs(own, m, loss)
         if moments[0, 0] == 0:
             moments[0, 1], moments[1, 1] = loss[0], square[0]
@@ -166,7 +165,7 @@ def add_scores(columns: Any, codes: Any, moments: Any) -> bool:
             s0, s1, q0, q1 = s0 + d0, s1 + d1, q0 + d0 * d0, q1 + d1 * d1
         merge_strip(moments, 0, m, s0, q0)
         merge_strip(moments, 1, m, s1, q1)
-    return True
+    return floored
 
 
 @_compiled

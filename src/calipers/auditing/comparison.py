@@ -13,7 +13,7 @@ import numpy as np
 from calipers.auditing.measures import MEASURES, Measure, conditional_error
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
-from calipers.inference import holm, mean_estimate, paired_difference
+from calipers.inference import holm, paired_difference
 from calipers.report import (
     comparison_document,
     render_comparison,
@@ -216,10 +216,11 @@ def _lines(
     measured: list[tuple[Measure, dict[str, np.ndarray]]], audits: Mapping[str, Audit]
 ) -> tuple[Line, ...]:
     first = next(iter(audits.values()))
-    weights, promised = first.data.weights, 1.0 - first.design.alphas[0]
+    promised = 1.0 - first.design.alphas[0]
+    options: dict[str, Any] = {"weights": first.data.weights, "confidence": first.design.confidence}
     pairs = list(combinations(audits, 2))
     raw = [
-        [paired_difference(rows[a], rows[b], name=measure.name, weights=weights) for a, b in pairs]
+        [paired_difference(rows[a], rows[b], name=measure.name, **options) for a, b in pairs]
         for measure, rows in measured
     ]
     p_values = [np.nan if e.p_value is None else e.p_value for line in raw for e in line]
@@ -228,7 +229,7 @@ def _lines(
     for (measure, rows), line in zip(measured, raw, strict=True):
         corrected = {pair: _with_p(e, next(adjusted)) for pair, e in zip(pairs, line, strict=True)}
         target = promised if measure.has_target else None
-        values = {name: mean_estimate(v, name=measure.name, weights=weights) for name, v in rows.items()}
+        values = {name: measure.estimate(v, name=measure.name, **options) for name, v in rows.items()}
         winner = _winner(values, corrected, target)
         lines.append(
             Line(measure=measure.name, target=target, values=values, differences=corrected, winner=winner)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from calipers.auditing.result import Audit
+from calipers.inference import mean_estimate
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
+from calipers.metrics.row_scores import interval_score_rows, log_loss_estimate
+from calipers.results import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +27,14 @@ class Measure:
         Contribution of every row, or None when the rows do not have it.
     has_target : bool
         Whether the promised coverage is right; less is better otherwise.
+    estimate : callable
+        The mean of the contributions with its error bar, from rows, ``name``, ``weights`` and ``confidence``.
     """
 
     name: str
     rows: Callable[[Rows], np.ndarray | None]
     has_target: bool = False
+    estimate: Callable[..., Estimate] = mean_estimate
 
 
 def _covered(rows: Rows) -> np.ndarray | None:
@@ -41,13 +47,11 @@ def _size(rows: Rows) -> np.ndarray | None:
     return None if size is None or not np.isfinite(size).all() else size.astype(float)
 
 
-def _winkler(rows: Rows) -> np.ndarray | None:
-    """Width, and 2/alpha times the distance of an outcome outside; smallest for the true quantiles."""
-    if rows.task != "regression" or (size := _size(rows)) is None:
+def _interval_score(rows: Rows) -> np.ndarray | None:
+    if rows.task != "regression" or _size(rows) is None:
         return None
     lower, upper = rows["interval_at_level"].T
-    outside = np.maximum(0.0, np.maximum(lower - rows["outcomes"], rows["outcomes"] - upper))
-    return np.asarray(size + 2 / rows.alpha * outside)
+    return np.asarray(interval_score_rows(rows["outcomes"], lower, upper, rows.alpha))
 
 
 def _error(rows: Rows) -> np.ndarray | None:
@@ -58,23 +62,19 @@ def _error(rows: Rows) -> np.ndarray | None:
     return None
 
 
-def brier_rows(rows: Rows) -> np.ndarray | None:
-    """The Brier score of every row."""
-    return None if rows.get("probabilities") is None else score_rows(rows)["brier_score"]
+def _score(name: str) -> Callable[[Rows], np.ndarray | None]:
+    return lambda rows: None if rows.get("probabilities") is None else score_rows(rows)[name]
 
 
-def log_loss_rows(rows: Rows) -> np.ndarray | None:
-    """Minus the log-probability of the outcome of every row."""
-    return None if rows.get("probabilities") is None else score_rows(rows)["log_loss"]
-
-
+BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"))
+LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=log_loss_estimate)
 MEASURES = (
     Measure(name="coverage", rows=_covered, has_target=True),
     Measure(name="mean size", rows=_size),
-    Measure(name="interval score", rows=_winkler),
+    Measure(name="interval score", rows=_interval_score),
     Measure(name="mean error", rows=_error),
-    Measure(name="Brier score", rows=brier_rows),
-    Measure(name="log loss", rows=log_loss_rows),
+    BRIER_SCORE,
+    LOG_LOSS,
 )
 
 

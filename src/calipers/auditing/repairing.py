@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from calipers.auditing.checks.adaptive import parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.measurements import Design
-from calipers.auditing.measures import brier_rows, log_loss_rows
+from calipers.auditing.measures import BRIER_SCORE, LOG_LOSS
 from calipers.auditing.remedies import Grouping, groups_for, needs_design, recalibrate, reconformalise
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError
@@ -79,11 +80,10 @@ class Change:
         return "better" if abs(after) < abs(before) else "worse"
 
     def _noise_of_sum(self) -> float:
-        """1.96 standard errors of before + after, whose variance is 2 (var + var) - var(difference)."""
+        """Radius of the interval of before + after, whose variance is 2 (var + var) - var(difference)."""
         errors = [e.std_error or 0.0 for e in (self.before, self.after, self.difference)]
-        return normal_quantile(0.95) * math.sqrt(
-            max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2)
-        )
+        spread = math.sqrt(max(0.0, 2 * (errors[0] ** 2 + errors[1] ** 2) - errors[2] ** 2))
+        return normal_quantile(self.difference.confidence or 0.95) * spread
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the report."""
@@ -254,25 +254,34 @@ def _changes(before: Rows, after: Rows, design: Design, codes: set[str]) -> tupl
     if design.levels:
         changes += _coverage_changes(before, after, design, codes)
     if codes & PROBABILITY_CODES:
-        for name, loss in (("Brier score", brier_rows), ("log loss", log_loss_rows)):
-            old, new = loss(before), loss(after)
+        for measure in (BRIER_SCORE, LOG_LOSS):
+            old, new = measure.rows(before), measure.rows(after)
             if old is not None and new is not None:
-                changes.append(_change(name, None, old, new, before.weights))
+                change = _change(
+                    measure.name, None, old, new, before.weights,
+                    confidence=design.confidence, estimate=measure.estimate,
+                )  # fmt: skip
+                changes.append(change)
     return tuple(changes)
 
 
 def _coverage_changes(before: Rows, after: Rows, design: Design, codes: set[str]) -> list[Change]:
-    promised, old, new = design.levels[0].promised, before["covered"], after["covered"]
-    changes = [_change("coverage", promised, old, new, before.weights)]
+    promised, level = design.levels[0].promised, design.confidence
+    old, new = before["covered"], after["covered"]
+    changes = [_change("coverage", promised, old, new, before.weights, confidence=level)]
     for words, rows in _worst_parts(before, design, codes):
         weights = None if before.weights is None else before.weights[rows]
-        changes.append(_change(f"coverage of {words}", promised, old[rows], new[rows], weights))
+        changes.append(
+            _change(f"coverage of {words}", promised, old[rows], new[rows], weights, confidence=level)
+        )
     sizes = before["size"].astype(float), after["size"].astype(float)
     finite = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
     if finite.any():
         name = "mean width" if before.task == "regression" else "mean size"
         weights = None if before.weights is None else before.weights[finite]
-        changes.append(_change(name, None, sizes[0][finite], sizes[1][finite], weights, is_size=True))
+        changes.append(
+            _change(name, None, sizes[0][finite], sizes[1][finite], weights, confidence=level, is_size=True)
+        )
     return changes
 
 
@@ -308,15 +317,18 @@ def _change(
     after: np.ndarray,
     weights: np.ndarray | None,
     *,
+    confidence: float,
     is_size: bool = False,
+    estimate: Callable[..., Estimate] = mean_estimate,
 ) -> Change:
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    options: dict[str, Any] = {"weights": weights, "confidence": confidence}
     return Change(
         measure=name,
         target=target,
-        before=mean_estimate(old, name=name, weights=weights),
-        after=mean_estimate(new, name=name, weights=weights),
-        difference=paired_difference(new, old, name=f"change of {name}", weights=weights),
+        before=estimate(old, name=name, **options),
+        after=estimate(new, name=name, **options),
+        difference=paired_difference(new, old, name=f"change of {name}", **options),
         is_size=is_size,
     )
 

@@ -14,6 +14,7 @@ from calipers.calibration.links import LinkCalibrator
 from calipers.exceptions import InputError
 from calipers.inputs import check_alpha, check_count
 from calipers.metrics import calibration_error, calibration_tests
+from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate
 
 
@@ -223,4 +224,4 @@ def cross_fit(
 
 
 def _brier(p: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> float:
-    return float(np.average((y - p) ** 2, weights=weights))
+    return float(np.average(event_brier_rows(p, y), weights=weights))

@@ -22,6 +22,7 @@ from calipers.arrays import (
     search_sorted,
     take_at,
 )
+from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.calibration.calibrator import BinaryCalibrator, CalibrationRows
 from calipers.exceptions import InputError
 
@@ -67,15 +68,12 @@ def pool_ties(scores: Array, outcomes: Array, weights: Array | None = None) -> L
 def _pool_packed(scores: np.ndarray, outcomes: np.ndarray) -> Levels:
     """Hard labels and scores in [0, 1]: one sort of 64-bit keys, without an argsort and its gathers.
 
-    The bits of non-negative floats are ordered like the floats, and scores up to 1 leave the top bits
-    free: a key is the score's bits, then the outcome. The keys are made in the place of the scores.
+    The keys are made in the place of the scores.
     """
-    keys = scores.view(np.uint64)
-    keys <<= np.uint64(1)
-    keys |= outcomes
+    keys = pack_outcomes(scores, outcomes, overwrite=True)
     keys.sort()
-    levels = (keys >> np.uint64(1)).view(np.float64)
-    keys &= np.uint64(1)
+    levels = unpack_scores(keys)
+    keys = unpack_outcomes(keys, out=keys)
     if not np.any(levels[1:] == levels[:-1]):
         return Levels(levels, keys.astype(np.float64), np.ones(levels.size))
     starts = _starts(levels)

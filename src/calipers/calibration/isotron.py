@@ -14,6 +14,7 @@ from calipers.calibration.isotonic import Blocks, fit_blocks, interpolated_value
 from calipers.calibration.lipschitz import lipschitz_isotonic
 from calipers.exceptions import InputError
 from calipers.inputs import check_count
+from calipers.metrics.row_scores import event_brier_rows
 
 VARIANTS = ("isotron", "slisotron")
 
@@ -142,7 +143,7 @@ class IsotronClassifier(ClassifierMixin, BaseEstimator):
             scores = X @ w
             link = self._link(scores, y)
             directions[t] = w
-            errors[t] = float(np.mean((y_held - link_values(link, X_held @ w)) ** 2))
+            errors[t] = float(np.mean(event_brier_rows(link_values(link, X_held @ w), y_held)))
             w = w + X.T @ (y - link_values(link, scores)) / len(y)
         return directions, errors
 

@@ -10,13 +10,16 @@ from scipy.special import expit
 from calipers.arrays import Array, as_numpy
 from calipers.calibration.calibrator import BinaryCalibrator, CalibrationRows, beside
 from calipers.calibration.isotonic import pool_ties
-from calipers.calibration.likelihood import maximum_likelihood
 from calipers.calibration.link_families import make_family
 from calipers.calibration.minimum_error import minimum_error
 from calipers.exceptions import InputError
+from calipers.inference import fit_logistic
 from calipers.inputs import check_count
 
 OBJECTIVES = ("likelihood", "calibration_error")
+# Pulls the coefficients to their start with the force of 1e-8 of the rows: invisible on ordinary data, and a
+# finite answer where the classes are separated and the likelihood has no maximum.
+_RIDGE = 1e-8
 
 
 class LinkCalibrator(BinaryCalibrator):
@@ -91,7 +94,8 @@ class LinkCalibrator(BinaryCalibrator):
         self.link_ = make_family(self.family, self.inputs, scores, weights, n_knots)
         features = self.link_.features(scores)
         start, lower = self.link_.start, self.link_.lower
-        fitted = maximum_likelihood(features, means, weights, start, lower)
+        fit = fit_logistic(features, means, weights=weights, start=start, lower=lower, ridge=_RIDGE)
+        fitted = fit.coefficients
         if self.objective == "calibration_error":
             fitted = minimum_error(features, means, weights, fitted, lower)
         self.coefficients_ = fitted

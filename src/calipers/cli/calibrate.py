@@ -203,21 +203,19 @@ def read_calibration(probabilities: Any, predictions: Predictions, seed: int) ->
 
     from calipers.inference import mean_estimate
     from calipers.metrics import calibration_error, calibration_tests
+    from calipers.metrics.row_scores import brier_rows, log_loss_estimate, log_loss_rows, stated_probability
     from calipers.results import EstimateTable
 
     y, weights = predictions.y_true, predictions.sample_weight
     options: dict[str, Any] = {"classes": predictions.classes, "sample_weight": weights, "random_state": seed}
     codes = np.asarray(positive_labels(predictions)).astype(np.int64)
     P = np.stack([1 - probabilities, probabilities], axis=1) if probabilities.ndim == 1 else probabilities
-    hot = np.eye(P.shape[1])[codes]
-    # Half the sum over both columns is the usual Brier score of two classes.
-    brier = np.sum((P - hot) ** 2, axis=1) / (2 if P.shape[1] == 2 else 1)
-    loss = -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).tiny))
+    stated = stated_probability(P, codes)
     found = [
         calibration_error(y, probabilities, **options),
         calibration_tests(y, probabilities, **options)["verdict"],
-        mean_estimate(brier, name="Brier score", weights=weights),
-        mean_estimate(loss, name="log loss", weights=weights),
+        mean_estimate(brier_rows(P, stated), name="Brier score", weights=weights),
+        log_loss_estimate(log_loss_rows(stated), name="log loss", weights=weights),
     ]
     return EstimateTable(found, title="Calibration")
 

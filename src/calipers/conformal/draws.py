@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, namespace, on_device_of
+from calipers.arrays.hashing import finalise, unit_floats
 
 # Probabilities are read in steps of 2^-32: coarser than the rounding noise between batch sizes of a
 # matrix product, finer than any difference between rows that matters.
@@ -24,8 +25,8 @@ def row_draws(probabilities: Array, *, seed: int, stream: int) -> Array:
     # Integer sums wrap around alike in every library and in every order.
     sums = xp.sum(steps * on_device_of(keys[:-1], steps)[None, :], axis=1)
     hashed = as_numpy(sums).astype(np.int64).view(np.uint64)
-    mixed = _mix(_mix(hashed) ^ _mix(_occurrence(hashed) + keys[-1:].view(np.uint64)))
-    return on_device_of((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53, probabilities)
+    mixed = finalise(finalise(hashed) ^ finalise(_occurrence(hashed) + keys[-1:].view(np.uint64)))
+    return on_device_of(unit_floats(mixed), probabilities)
 
 
 def _occurrence(keys: np.ndarray) -> np.ndarray:
@@ -37,10 +38,3 @@ def _occurrence(keys: np.ndarray) -> np.ndarray:
     counts = np.empty(len(keys), dtype=np.uint64)
     counts[order] = position - np.maximum.accumulate(np.where(first, position, 0))
     return counts
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: every input bit reaches every output bit."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +14,8 @@ from calipers.conformal.p_values import CalibrationScores
 from calipers.exceptions import InputError
 from calipers.inputs import check_fraction, exact_level
 
-# A target mass this close above a cumulative mass is the same mass: weights are floats.
-_SLACK = 1 - 1e-12
+# Masses closer than this share of the total are the same mass: weights are floats.
+_ROUNDING = 1e-12
 
 
 class LikelihoodRatio(BaseEstimator):
@@ -125,18 +126,55 @@ class WeightedScores:
 
     def thresholds(self, test_weights: np.ndarray, cells: np.ndarray, alpha: Any) -> np.ndarray:
         """Per test row the smallest score whose cell mass reaches ``(1 - alpha)(W + w)``, or infinity."""
-        begin, end = self.begins[cells], self.ends[cells]
-        total = self.mass[end] - self.mass[begin]
-        needed = float(1 - exact_level(alpha)) * (total + test_weights) * _SLACK
-        out = np.full(len(cells), np.inf)
+        out, level = np.empty(len(cells)), exact_level(alpha)
         ordered = as_numpy(self.table.ordered)
         for cell in np.unique(cells):
-            rows = np.flatnonzero((cells == cell) & (needed <= total))
-            first, last = self.begins[cell], self.ends[cell]
-            at = np.searchsorted(self.mass[first + 1 : last + 1] - self.mass[first], needed[rows])
-            inside = at < last - first
-            out[rows[inside]] = ordered[first + at[inside]]
+            rows, first, last = cells == cell, self.begins[cell], self.ends[cell]
+            mass = self.mass[first : last + 1]
+            out[rows] = weighted_quantiles(ordered[first:last], mass, test_weights[rows], level)
         return out
+
+
+def weighted_quantiles(ordered: np.ndarray, mass: np.ndarray, own: np.ndarray, alpha: Fraction) -> np.ndarray:
+    """Conformal quantile of weighted values for new rows with weights of their own.
+
+    Parameters
+    ----------
+    ordered : array of shape (n,)
+        Increasing values.
+    mass : array of shape (n + 1,)
+        Cumulative weight before each value, and of all.
+    own : array of shape (m,)
+        Weight of each new row, which counts as larger than every value.
+    alpha : Fraction
+        Share of the weight that may lie above.
+
+    Returns
+    -------
+    array of shape (m,)
+        The smallest value above which, the new row included, lies at most ``alpha`` of the weight;
+        infinite when there is none. With equal weights this is `conformal_quantile`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from calipers.conformal.weighted import weighted_quantiles
+    >>> weighted_quantiles(np.arange(9.0), 0.1 * np.arange(10.0), np.array([0.1, 0.2]), Fraction(1, 10))
+    array([ 8., inf])
+    """
+    above = mass[-1] - mass[1:]
+    total = mass[-1] - mass[0] + own
+    allowed = float(alpha.numerator) * total / float(alpha.denominator) - own
+    slack = 0.0 if _is_whole(mass) and _is_whole(own) else _ROUNDING * total
+    # `above` falls along the order: count the entries that still exceed what is allowed.
+    at = ordered.size - np.searchsorted(above[::-1], allowed + slack, side="right")
+    return np.asarray(np.append(ordered, np.inf)[at])
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    """Whether the arithmetic of these numbers is exact."""
+    return bool(np.all(values == np.floor(values)) and values.max(initial=0.0) < 2.0**40)
 
 
 def calibration_order(scores: np.ndarray, cells: np.ndarray) -> np.ndarray:

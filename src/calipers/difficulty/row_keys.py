@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, as_numpy
+from calipers.arrays.hashing import GOLDEN
 
-# Constants of the hash, not randomness: they are the same in every process.
-_SEED, _STEP = 20250, np.uint64(0x9E3779B97F4A7C15)
+# A constant of the hash, not randomness: it is the same in every process.
+_SEED = 20250
 _CHUNK = 1 << 21
 
 
@@ -50,7 +51,7 @@ def _torch_keys(values: Any) -> np.ndarray:
 
 def _high_bits(keys: np.ndarray) -> np.ndarray:
     """The well-mixed part of the keys, as numbers below 2^42."""
-    return np.asarray((keys * _STEP) >> np.uint64(22), dtype=np.int64)
+    return np.asarray((keys * GOLDEN) >> np.uint64(22), dtype=np.int64)
 
 
 @lru_cache(maxsize=8)

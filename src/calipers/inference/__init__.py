@@ -10,7 +10,9 @@ from calipers.inference.bootstrap import (
     bca_interval,
     poisson_sums,
 )
+from calipers.inference.correlation import correlation_interval
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
@@ -41,6 +43,7 @@ __all__ = [
     "CoverageLaw",
     "ExactLaw",
     "Interval",
+    "LogisticFit",
     "Moments",
     "MonteCarloP",
     "NullLaw",
@@ -60,9 +63,12 @@ __all__ = [
     "bonferroni",
     "clopper_pearson",
     "compare_ranks",
+    "correlation_interval",
     "critical_difference",
+    "fit_logistic",
     "friedman_test",
     "holm",
+    "logistic_log_likelihood",
     "mean_estimate",
     "monte_carlo_p",
     "normal_quantile",

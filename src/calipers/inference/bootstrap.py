@@ -15,6 +15,7 @@ from scipy import special
 
 from calipers.arrays import RandomState, generator, short_repr
 from calipers.exceptions import InputError
+from calipers.inference.proportions import normal_quantile
 from calipers.inputs import check_confidence, check_count
 
 _CELLS = 1 << 20
@@ -174,7 +175,7 @@ def bca_interval(
     if not 0 < below < 1 or not np.all(np.isfinite(jackknife)) or not np.all(np.isfinite(defined)):
         return replace(blank, reason=_why_undefined(float(below)))
     z0, a = float(special.ndtri(below)), _acceleration(jackknife)
-    z = float(special.ndtri((1 + confidence) / 2))
+    z = normal_quantile(confidence)
     levels = tuple(_bca_level(z0, a, end) for end in (-z, z))
     return _with_ends(blank, defined, levels)
 

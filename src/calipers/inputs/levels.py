@@ -125,10 +125,22 @@ def exact_level(alpha: Any, *, name: str = "alpha") -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _snap(level: float) -> Fraction:
-    exact = Fraction(level)
+    snapped = snap_to_fraction(level)
+    return snapped if 0 < snapped < 1 else Fraction(level)
+
+
+def snap_to_fraction(value: float) -> Fraction:
+    """The fraction with denominator at most 10^6 within 1e-12 of a float; else the float itself.
+
+    Examples
+    --------
+    >>> from calipers.inputs.levels import snap_to_fraction
+    >>> snap_to_fraction(0.1 + 0.2), snap_to_fraction(1 / 3)
+    (Fraction(3, 10), Fraction(1, 3))
+    """
+    exact = Fraction(value)
     snapped = exact.limit_denominator(_SNAP_DENOMINATOR)
-    close = abs(snapped - exact) <= _SNAP_DISTANCE and 0 < snapped < 1
-    return snapped if close else exact
+    return snapped if abs(snapped - exact) <= _SNAP_DISTANCE else exact
 
 
 def _inside_unit(value: Any, name: str, meaning: str) -> float | Fraction | Decimal:

@@ -7,18 +7,12 @@ row gets the same draw, and draws for different purposes are independent of each
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
+from calipers.arrays.hashing import mix, text_key, unit_floats
 from calipers.exceptions import InputTypeError
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-# 53 bits fill the mantissa of a float in [0, 1).
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +21,6 @@ class Place:
 
     origin: str = ""
     start: int = 0
-
-
-def text_key(text: str) -> np.uint64:
-    """A number for a text, the same on every machine."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
-
-
-def mix(keys: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64: neighbouring numbers become unrelated ones, one to one."""
-    with np.errstate(over="ignore"):
-        z = keys + _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * _FIRST
-        z = (z ^ (z >> np.uint64(27))) * _SECOND
-        return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def keys_of_place(place: Place, n: int) -> np.ndarray:
@@ -91,4 +71,4 @@ def draws(keys: np.ndarray, purpose: str, seed: int) -> np.ndarray:
     True
     """
     stream = mix(np.atleast_1d(text_key(purpose) ^ np.uint64(seed % 2**64)))
-    return np.asarray((mix(keys ^ stream) >> np.uint64(11)) * _UNIT)
+    return unit_floats(mix(keys ^ stream))

@@ -13,8 +13,17 @@ from calipers.inference import Moments, State, mean_estimate
 from calipers.inputs import check_confidence
 from calipers.inputs.rows import Rows, at_label
 from calipers.metrics.entry import MetricEntry, known_options
+from calipers.metrics.row_scores import (
+    LOG_LOSS_FLOOR,
+    brier_rows,
+    brier_scale,
+    is_at_floor,
+    log_loss_rows,
+    with_floored_rows,
+)
 from calipers.results import EstimateTable
 
+_FLOORED = "floored_rows"
 _NO_NULL = "how small a proper score can be depends on how predictable the outcomes are"
 
 
@@ -66,28 +75,39 @@ def proper_scores(
 
 
 def score_rows(block: Rows) -> dict[str, np.ndarray]:
-    """Log loss and Brier score of every row."""
-    P, codes = block["probabilities"], block["codes"]
-    own = at_label(P, codes).astype(float)
-    with np.errstate(divide="ignore"):
-        log_loss = -np.log(own)
-    brier = np.einsum("ij,ij->i", P, P, dtype=float) - 2 * own + 1
-    return {"log_loss": log_loss, "brier_score": brier}
+    """Log loss and Brier score of every row, and whether its log loss is at the floor."""
+    P = block["probabilities"]
+    stated = at_label(P, block["codes"]).astype(float)
+    losses = log_loss_rows(stated)
+    return {
+        "log_loss": losses,
+        "brier_score": brier_rows(P, stated),
+        _FLOORED: is_at_floor(losses).astype(float),
+    }
 
 
-def compiled_score_moments(block: Rows) -> dict[str, Moments] | None:
-    """Their moments by compiled kernels; None when some log loss is infinite."""
-    moments = np.zeros((2, 3))
-    columns, codes = columns_of(block["probabilities"]), block["codes"]
-    if not block.kernels.add_scores(columns, codes, moments):
-        return None
-    return {name: Moments(*m) for name, m in zip(("log_loss", "brier_score"), moments.tolist(), strict=True)}
+def compiled_score_moments(block: Rows) -> dict[str, Moments]:
+    """Their moments by compiled kernels."""
+    moments, columns = np.zeros((2, 3)), columns_of(block["probabilities"])
+    scale = brier_scale(len(columns))
+    floored = block.kernels.add_scores(columns, block["codes"], LOG_LOSS_FLOOR, scale, moments)
+    log_loss, brier = (Moments(*row) for row in moments.tolist())
+    share = floored / log_loss.n if log_loss.n else 0.0
+    counted = Moments(log_loss.n, share, floored * (1 - share))
+    return {"log_loss": log_loss, "brier_score": brier, _FLOORED: counted}
 
 
 def _table(moments: dict[str, Moments], *, confidence: float) -> EstimateTable:
-    means = [mean_estimate(m, name=name, confidence=confidence) for name, m in moments.items()]
-    reasons = ["; ".join(filter(None, [mean.reason, _NO_NULL])) for mean in means]
-    table = [replace(mean, reason=reason) for mean, reason in zip(means, reasons, strict=True)]
+    """The mean of either score; that of the log loss with the number of rows at its floor."""
+    found = {
+        name: mean_estimate(moments[name], name=name, confidence=confidence)
+        for name in ("log_loss", "brier_score")
+    }
+    floored = moments[_FLOORED]
+    found["log_loss"] = with_floored_rows(found["log_loss"], round(floored.n * floored.mean, 6))
+    table = [
+        replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL]))) for mean in found.values()
+    ]
     return EstimateTable(table, title="Proper scores")
 
 

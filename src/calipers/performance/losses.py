@@ -15,6 +15,16 @@ import numpy as np
 
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_fraction
+from calipers.metrics.row_scores import (
+    LOG_LOSS_FLOOR,
+    absolute_error_rows,
+    brier_rows,
+    log_loss_rows,
+    pinball_rows,
+    squared_error_rows,
+    stated_probability,
+    zero_one_rows,
+)
 
 Loss = Callable[[Any, Any, Any], Any]
 
@@ -27,7 +37,8 @@ class LogLoss:
     ----------
     floor : float
         Smallest probability counted. A label the model has not seen in training has probability 0
-        and therefore costs ``-log(floor)``; the default is the rounding unit, 36.04 in nats.
+        and therefore costs ``-log(floor)``; the default is that of every log loss of the package, the
+        rounding unit of float64: 36.04 in nats.
 
     Examples
     --------
@@ -38,15 +49,14 @@ class LogLoss:
     array([0.288, 1.386, 6.908])
     """
 
-    floor: float = float(np.finfo(np.float64).eps)
+    floor: float = LOG_LOSS_FLOOR
 
     def __post_init__(self) -> None:
         check_fraction(self.floor, name="floor", meaning="It is the smallest probability counted")
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """One value per row."""
-        probability = np.clip(true_label_probability(estimator, X, y), self.floor, 1.0)
-        return np.asarray(-np.log(probability))
+        return np.asarray(log_loss_rows(true_label_probability(estimator, X, y), floor=self.floor))
 
 
 @dataclass(frozen=True)
@@ -74,15 +84,17 @@ class PinballLoss:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """One value per row."""
-        error = _residual(estimator, X, y)
-        return np.maximum(self.level * error, (self.level - 1.0) * error)
+        return np.asarray(pinball_rows(*_outcome_and_prediction(estimator, X, y), self.level))
 
 
 def true_label_probability(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Probability the model gives to each row's label; 0 for a label it has not seen."""
-    table = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    return _stated(estimator, np.asarray(estimator.predict_proba(X), dtype=np.float64), y)
+
+
+def _stated(estimator: Any, probabilities: np.ndarray, y: Any) -> np.ndarray:
     column, known = _class_columns(estimator, y)
-    return np.where(known, table[np.arange(len(column)), column], 0.0)
+    return np.where(known, stated_probability(probabilities, column), 0.0)
 
 
 def _class_columns(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -92,36 +104,31 @@ def _class_columns(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     return at, np.asarray(classes[at] == labels)
 
 
-def _residual(estimator: Any, X: Any, y: Any) -> np.ndarray:
+def _outcome_and_prediction(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     target, predicted = np.asarray(y, dtype=np.float64), np.asarray(estimator.predict(X), dtype=np.float64)
     if target.shape != predicted.shape:
         raise InputError(
             f"predict must return an array shaped like y, got {predicted.shape} for {target.shape}."
         )
-    return np.asarray(target - predicted)
+    return target, predicted
 
 
 def _squared(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    error = _residual(estimator, X, y) ** 2
-    return error.sum(axis=1) if error.ndim == 2 else error
+    return np.asarray(squared_error_rows(*_outcome_and_prediction(estimator, X, y)))
 
 
 def _absolute(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    error = np.asarray(np.abs(_residual(estimator, X, y)))
-    return error.sum(axis=1) if error.ndim == 2 else error
+    return np.asarray(absolute_error_rows(*_outcome_and_prediction(estimator, X, y)))
 
 
 def _zero_one(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    wrong = np.asarray(estimator.predict(X)) != np.asarray(y)
-    return np.asarray(wrong.any(axis=1) if wrong.ndim == 2 else wrong, dtype=np.float64)
+    return np.asarray(zero_one_rows(np.asarray(y), np.asarray(estimator.predict(X))))
 
 
 def _brier(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    """Squared distance from the indicator of the true label; an unseen label has its own column."""
+    """The Brier score of scikit-learn; a label the model has not seen was stated with probability 0."""
     table = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    true = true_label_probability(estimator, X, y)
-    # sum_k (p_k - 1[k = y])^2 = sum_k p_k^2 - 2 p_y + 1.
-    return np.asarray((table**2).sum(axis=1) - 2.0 * true + 1.0)
+    return np.asarray(brier_rows(table, _stated(estimator, table, y)))
 
 
 def _hinge(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -144,14 +151,13 @@ def _poisson(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Poisson deviance of a predicted mean."""
     from scipy.special import xlogy
 
-    target = np.asarray(y, dtype=np.float64)
-    mean = target - _residual(estimator, X, y)
+    target, mean = _outcome_and_prediction(estimator, X, y)
     return np.asarray(2.0 * (xlogy(target, target / mean) - target + mean))
 
 
 def _absolute_percentage(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    target = np.asarray(y, dtype=np.float64)
-    return np.asarray(np.abs(_residual(estimator, X, y)) / np.abs(target))
+    target, predicted = _outcome_and_prediction(estimator, X, y)
+    return np.asarray(np.abs(target - predicted) / np.abs(target))
 
 
 NAMED_LOSSES: dict[str, Loss] = {

@@ -7,17 +7,16 @@ only: the training sample stays as it was.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
+from calipers.conformal.weighted import weighted_quantiles
 from calipers.exceptions import InputError
 from calipers.inputs import check_features, check_vector, check_weights, exact_level
 from calipers.performance.guarantee import Side
-
-# Sums of float weights are taken to reach a level only when they exceed it by more than rounding.
-_ROUNDING = 1e-12
 
 
 def shifted_intervals(
@@ -77,21 +76,9 @@ def shifted_intervals(
     return ends
 
 
-def _upper_ends(values: np.ndarray, mass: np.ndarray, new: np.ndarray, share: Any) -> np.ndarray:
+def _upper_ends(values: np.ndarray, mass: np.ndarray, new: np.ndarray, share: Fraction) -> np.ndarray:
     order = np.argsort(values, kind="stable")
-    above = np.concatenate([np.cumsum(mass[order][::-1])[::-1][1:], [0.0]])
-    total = mass.sum() + new
-    # The smallest loss with (weight above it + new weight) <= share * total: the misses it allows.
-    allowed = float(share.numerator) * total / float(share.denominator) - new
-    slack = 0.0 if _whole(mass) and _whole(new) else _ROUNDING * total
-    # `above` falls along the order: count the entries that still exceed what is allowed.
-    at = values.size - np.searchsorted(above[::-1], allowed - slack, side="right")
-    ordered = np.append(values[order], np.inf)
-    return np.asarray(np.where(allowed - slack < 0, np.inf, ordered[np.minimum(at, values.size)]))
-
-
-def _whole(values: np.ndarray) -> bool:
-    return bool(np.all(values == np.floor(values)) and values.max(initial=0.0) < 2.0**40)
+    return weighted_quantiles(values[order], np.concatenate([[0.0], np.cumsum(mass[order])]), new, share)
 
 
 def effective_sample_size(weights: Any) -> float:

@@ -21,6 +21,14 @@ from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria_states import CriteriaState
 from calipers.metrics.reliability.score_buckets import BucketSums, Grid, equal_bucket
 from calipers.metrics.reliability.score_columns import totals_of
+from calipers.metrics.row_scores import (
+    LOG_LOSS_FLOOR,
+    brier_rows,
+    brier_scale,
+    is_at_floor,
+    log_loss_rows,
+    stated_probability,
+)
 
 compiled = pytest.importorskip("calipers.arrays.compiled_kernels", reason="numba is not installed")
 KINDS = (np.float32, np.float64)
@@ -89,21 +97,16 @@ def test_the_most_probable_label_is_the_first_of_tied_ones(n, k, kind, tied):
 @pytest.mark.parametrize(("n", "k"), SHAPES)
 def test_proper_scores_are_those_of_the_rows(n, k, kind):
     P, codes = table(n, k, kind)
-    moments = np.zeros((2, 3))
-    own = P[np.arange(n), codes].astype(float)
-    assert compiled.add_scores(columns_of(P), codes, moments) == bool((own > 0).all())
-    if (own > 0).all():
-        rows = (-np.log(own), (P.astype(float) ** 2).sum(axis=1) - 2 * own + 1)
-        for found, row in zip(moments.tolist(), rows, strict=True):
-            exact = Moments.of(row)
-            assert found == pytest.approx([exact.n, exact.mean, exact.squares], rel=1e-11, abs=1e-11)
-
-
-def test_an_infinite_log_loss_is_left_to_the_rows():
-    P, codes = table(5000, 3, np.float64)
-    P[4321] = [0.0, 0.5, 0.5]
-    codes[4321] = 0
-    assert not compiled.add_scores(columns_of(P), codes, np.zeros((2, 3)))
+    if n > 4:
+        P[3], codes[3] = np.eye(k, dtype=kind)[0], k - 1  # what happened was stated with probability 0
+        P[4], codes[4] = P[3], 0
+    stated, moments = stated_probability(P, codes), np.zeros((2, 3))
+    rows = log_loss_rows(stated), brier_rows(P, stated)
+    floored = compiled.add_scores(columns_of(P), codes, LOG_LOSS_FLOOR, brier_scale(k), moments)
+    assert floored == is_at_floor(rows[0]).sum() == (n > 4 and k > 1)
+    for found, row in zip(moments.tolist(), rows, strict=True):
+        exact = Moments.of(row)
+        assert found == pytest.approx([exact.n, exact.mean, exact.squares], rel=1e-11, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -55,6 +55,7 @@ def test_classification_losses_average_to_scikit_learns(classification):
     indicator = (y[:, None] == np.arange(3)).astype(float)
     brier = ((table - indicator) ** 2).sum(axis=1)
     assert NAMED_LOSSES["brier"](model, X, y) == pytest.approx(brier, rel=1e-12)
+    assert brier.mean() == pytest.approx(metrics.brier_score_loss(y, table), rel=1e-12)
 
 
 @pytest.mark.parametrize("labels", [2, 3])
@@ -78,10 +79,10 @@ def test_a_label_the_model_has_not_seen_gets_the_stated_probability(classificati
     assert np.isposinf(
         NAMED_LOSSES["hinge"](LinearSVC(random_state=0).fit(X[y < 2], y[y < 2]), new, np.full(len(new), 2))
     ).all()
-    # Brier with an unseen label: sum of squares plus one.
+    # Brier with an unseen label: sum of squares plus one, on the scale of the model's two classes.
     table = model.predict_proba(new)
     brier = NAMED_LOSSES["brier"](model, new, np.full(len(new), 2))
-    assert brier == pytest.approx((table**2).sum(axis=1) + 1)
+    assert brier == pytest.approx(((table**2).sum(axis=1) + 1) / 2)
 
 
 def test_text_labels_work():

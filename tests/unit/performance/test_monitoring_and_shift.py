@@ -146,6 +146,15 @@ def test_equal_weights_are_no_shift(n, percent):
     )
 
 
+@pytest.mark.parametrize("factor", [0.1, 0.3, 0.7, 3.3])
+@pytest.mark.parametrize(("n", "side"), [(9, "upper"), (39, "two-sided"), (19, "lower")])
+def test_a_common_factor_of_the_weights_changes_nothing(factor, n, side):
+    ends = [
+        shifted_intervals(range(n), np.full(n, w), [w, 2 * w], 0.1, side=side).tolist() for w in (1.0, factor)
+    ]
+    assert ends[0] == ends[1]
+
+
 def test_a_row_unlike_anything_seen_gets_infinite_ends():
     assert shifted_intervals([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [100.0], 0.1).tolist() == [
         [-math.inf, math.inf]

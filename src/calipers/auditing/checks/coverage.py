@@ -34,9 +34,9 @@ def tolerance_at(alpha: float) -> float:
     return TOLERATED * min(alpha, 0.1)
 
 
-def rows_for(alpha: float, half_width: float) -> int:
-    """Rows at which a coverage near the promise is known to within the half-width, at 95 %."""
-    return int(np.ceil(normal_quantile(0.95) ** 2 * alpha * (1 - alpha) / half_width**2))
+def rows_for(alpha: float, half_width: float, confidence: float) -> int:
+    """Rows at which a coverage near the promise is known to within the half-width."""
+    return int(np.ceil(normal_quantile(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
 
 
 def interval_of(estimate: Estimate) -> tuple[float, float]:
@@ -86,7 +86,7 @@ def _side(m: Measurements, level: Level, estimate: Estimate, *, below: bool) -> 
         where=level.tag.strip(),
         repair=repairs.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
-        rows_needed=rows_for(level.alpha, tolerance_at(level.alpha)),
+        rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), m.confidence),
         details={"alpha": level.alpha, "n_calibration": m.design.n_calibration},
     )
 

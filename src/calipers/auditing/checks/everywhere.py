@@ -158,7 +158,9 @@ def compare_parts(m: Measurements, level: Level, parts: Parts, wording: Wording)
         clean=f"No {parts.kind} is covered less often than the others.",
         where=f"{_place(parts, at)}{level.tag}",
         repair=wording.repair,
-        rows_needed=int(np.ceil(rows.sum() * rows_for(level.alpha, tolerance) / max(1.0, rows.min()))),
+        rows_needed=int(
+            np.ceil(rows.sum() * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows.min()))
+        ),
         estimates=(evidence,),
         pictures=(_part_picture(parts, (low, high), level, m.confidence, base),),
         details={"alpha": level.alpha, "part": at, "shortfall": promised - share},

@@ -257,7 +257,7 @@ def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResul
         cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
         repair=repairs.by_group(m.task, level.alpha),
-        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance) / PICKED)),
+        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, m.confidence) / PICKED)),
         estimates=(evidence,),
         details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
     )

@@ -83,7 +83,7 @@ def _result(m: Measurements, level: Level, rule: str, under: dict[str, Estimate]
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
         cap="issue" if m.sample.get("probabilities") is None else "warning",
         repair=repairs.by_group(m.task, level.alpha),
-        rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance) / max(1.0, rows))),
+        rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),
         pictures=(_picture(under, level, m.confidence),),
         details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.levels import snap_to_fraction
 
 Table = list[list[Fraction]]
-_SNAP_DENOMINATOR = 10**6
-_SNAP_DISTANCE = Fraction(1, 10**12)
 _SUM_TOLERANCE = Fraction(1, 10**6)
 
 
@@ -156,6 +155,4 @@ def _fraction(value: Any, name: str) -> Fraction:
         return Fraction(value)
     if not np.isfinite(float(value)):
         raise InputError(f"{name} must hold finite numbers, got {value!r}.")
-    exact = Fraction(float(value))
-    snapped = exact.limit_denominator(_SNAP_DENOMINATOR)
-    return snapped if abs(snapped - exact) <= _SNAP_DISTANCE else exact
+    return snap_to_fraction(float(value))

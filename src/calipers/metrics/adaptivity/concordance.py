@@ -9,7 +9,7 @@ from scipy import special
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw
+from calipers.inference import SimulatedLaw, normal_quantile
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
@@ -132,7 +132,7 @@ def _estimate(hits: np.ndarray, pairs: np.ndarray, law: SimulatedLaw, n: int, co
     low, high, reason = None, None, ""
     if error > 0:
         centre = special.logit(value)
-        half = -special.ndtri((1 - confidence) / 2) * error / (value * (1 - value))
+        half = normal_quantile(confidence) * error / (value * (1 - value))
         low, high = float(special.expit(centre - half)), float(special.expit(centre + half))
     else:
         reason = "every pair agrees, so the pairs show no noise: no interval"

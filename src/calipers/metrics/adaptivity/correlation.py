@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+
+from calipers.inference import correlation_interval
 
 
 def signed_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -31,11 +32,9 @@ def fisher_interval(
     """
     if math.isnan(std_error):
         return None, None, "a bin has a single row, whose noise cannot be seen: no interval"
-    room = 1 - correlation * correlation
-    if room <= 1e-12:
+    if 1 - correlation * correlation <= 1e-12:
         return None, None, "the means lie on one line, so the fit shows no noise: no interval"
-    half = -special.ndtri((1 - confidence) / 2) * std_error / room
-    low, high = (math.tanh(math.atanh(correlation) + end) for end in (-half, half))
+    low, high = correlation_interval(correlation, std_error, confidence)
     return low * abs(low), high * abs(high), ""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from calipers.arrays.ordered_bits import float_to_rank, rank_to_float
 from calipers.difficulty import uniform_mass_limits
 from calipers.inference.state import Result, State
 from calipers.inputs.categorical import Categorical
@@ -230,44 +231,33 @@ def bucket_ends(bucket: int, low: float, high: float) -> tuple[float, float]:
 
 
 def _first_float(bucket: int, low: float, high: float) -> float:
-    a, b = _key(low), _key(high)
+    a, b = float_to_rank(low), float_to_rank(high)
     while a < b:
         middle = (a + b) // 2
-        if _bucket_of_key(middle, low, high) >= bucket:
+        if _bucket_of_rank(middle, low, high) >= bucket:
             b = middle
         else:
             a = middle + 1
-    return _value(a)
+    return rank_to_float(a)
 
 
 def _last_float(bucket: int, low: float, high: float) -> float:
-    a, b = _key(low), _key(high)
+    a, b = float_to_rank(low), float_to_rank(high)
     while a < b:
         middle = (a + b + 1) // 2
-        if _bucket_of_key(middle, low, high) <= bucket:
+        if _bucket_of_rank(middle, low, high) <= bucket:
             a = middle
         else:
             b = middle - 1
-    return _value(a)
+    return rank_to_float(a)
 
 
-def _bucket_of_key(key: int, low: float, high: float) -> int:
-    return int(bucket_of(np.array([_value(key)]), low, high)[0])
-
-
-def _key(value: float) -> int:
-    """An integer that is ordered like the floats."""
-    bits = int(np.array(value + 0.0).view(np.int64))
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _value(key: int) -> float:
-    bits = key if key >= 0 else (-key) | -0x8000000000000000
-    return float(np.array(bits, dtype=np.int64).view(np.float64))
+def _bucket_of_rank(rank: int, low: float, high: float) -> int:
+    return int(bucket_of(np.array([rank_to_float(rank)]), low, high)[0])
 
 
 def _can_split(low: float, high: float) -> bool:
-    return _key(high) - _key(low) > 1
+    return float_to_rank(high) - float_to_rank(low) > 1
 
 
 def _bucket_at(cumulative: np.ndarray, position: float) -> int:

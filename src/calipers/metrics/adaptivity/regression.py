@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from calipers.arrays import RandomState, as_numpy
-from calipers.inference import permutation_test
+from calipers.inference import normal_quantile, permutation_test
 from calipers.inputs import check_confidence, check_count, check_same_length, check_vector
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
 from calipers.metrics.entry import MetricEntry
@@ -138,7 +138,7 @@ def _tau(x: np.ndarray, y: np.ndarray, confidence: float) -> Estimate:
     # Influence of a row on tau-b, through the numerator and both counts of untied pairs.
     influence = 2 * balance / scale - tau * (pairs_x / pairs_x.sum() + pairs_y / pairs_y.sum())
     error = float(np.sqrt(np.sum((influence - influence.mean()) ** 2)))
-    half = -float(special.ndtri((1 - confidence) / 2)) * error
+    half = normal_quantile(confidence) * error
     test = stats.kendalltau(x, y, alternative="greater")
     return Estimate(
         name="Kendall tau",

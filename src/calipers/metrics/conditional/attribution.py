@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from calipers.arrays import RandomState, as_numpy, generator
+from calipers.inference import normal_quantile
 from calipers.inputs import (
     Features,
     check_confidence,
@@ -133,7 +133,7 @@ def _drop(name: str, rows: np.ndarray, level: float) -> Estimate:
     known = rows[~np.isnan(rows)]
     value, n = float(known.mean()), len(known)
     error = math.sqrt(2.0) * float(known.std(ddof=1)) / math.sqrt(n)
-    half = float(special.ndtri((1 + level) / 2)) * error
+    half = normal_quantile(level) * error
     return Estimate(
         name=name, value=value, std_error=error, low=value - half, high=value + half, confidence=level, n=n,
         method="drop of the cross-fit excess risk when the feature is shuffled, row-wise error times sqrt 2",

@@ -17,14 +17,15 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calipers.exceptions import InputError
+from calipers.inference import fit_logistic, logistic_log_likelihood
 from calipers.inputs import Features, check_count
 from calipers.metrics.conditional.quadrants import boost_quadrants
 
 # HistGradientBoosting keeps categories in at most 255 bins; richer columns are read as ordered codes.
 _MOST_CATEGORIES = 255
 _FEWEST_MISSES = 2
-_LONGEST_STEP = 2.0
-_NEWTON_STEPS = 50
+# A billionth of the rows: keeps constant predictions and separated rows solvable.
+_RIDGE = 1e-9
 _MOST_SPREAD = 2.0
 _SPECK = 1e-3
 _FEW_ROWS = 1000
@@ -177,7 +178,7 @@ class CoverageClassifier:
                 fitted.append((booster, booster.decision_function(train.values[held])))
             # The part that the first bag has not seen decides how bushy the trees of all bags are.
             likelihoods = [
-                _log_likelihood(margin, covered[held].astype(float), w[held]) for _, margin in fitted
+                logistic_log_likelihood(margin, covered[held].astype(float), w[held]) for _, margin in fitted
             ]
             chosen = int(np.argmax(likelihoods))
             sizes = (sizes[chosen],)
@@ -274,7 +275,7 @@ class CoverageClassifier:
         """The target moved by one level, so that its mean is the smoothed base rate."""
         level = logit(smoothed_rate(z, target, w)) - logit(np.average(target, weights=w))
         base = logit(target)
-        gain = _log_likelihood(base + level, z, w) - _log_likelihood(base, z, w)
+        gain = logistic_log_likelihood(base + level, z, w) - logistic_log_likelihood(base, z, w)
         return self._shrunk(logit(test_target), np.full(len(test_target), level), gain, 1)
 
     def _shrunk(
@@ -330,29 +331,8 @@ def logistic_gain(
     design: np.ndarray, z: np.ndarray, base: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Coefficients of a logistic regression around ``base``, and its gain in log-likelihood over 0."""
-    beta, start = np.zeros(design.shape[1]), _log_likelihood(base, z, w)
-    reached = start
-    for _ in range(_NEWTON_STEPS):
-        mean = expit(base + design @ beta)
-        curvature = (design * (w * mean * (1.0 - mean))[:, None]).T @ design
-        # A speck of ridge keeps constant predictions and separated rows solvable.
-        ridge = 1e-9 * (1.0 + np.trace(curvature))
-        slope = design.T @ (w * (z - mean)) - ridge * beta
-        step = np.linalg.solve(curvature + ridge * np.eye(len(beta)), slope)
-        step *= min(1.0, _LONGEST_STEP / max(np.abs(step).max(), 1e-300))
-        # Newton's step may overshoot far from the optimum: halve it until the likelihood rises.
-        while (likelihood := _log_likelihood(base + design @ (beta + step), z, w)) < reached - 1e-12:
-            step *= 0.5
-            if np.abs(step).max() < 1e-9:
-                return beta, reached - start
-        beta, reached = beta + step, likelihood
-        if np.abs(step).max() < 1e-8:
-            break
-    return beta, reached - start
-
-
-def _log_likelihood(margin: np.ndarray, z: np.ndarray, w: np.ndarray) -> float:
-    return float(np.sum(w * (z * margin - np.logaddexp(0.0, margin))))
+    fit = fit_logistic(design, z, weights=w, offset=base, ridge=_RIDGE)
+    return fit.coefficients, fit.log_likelihood - logistic_log_likelihood(base, z, w)
 
 
 def smoothed_rate(z: np.ndarray, target: np.ndarray, w: np.ndarray) -> float:

@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
-from calipers.inference import permutation_test
+from calipers.inference import correlation_interval, permutation_test
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -173,8 +172,7 @@ def _columns(
 def _correlation_interval(r: float, error: float, level: float) -> tuple[float, float]:
     if abs(r) >= 1.0:
         return r, r
-    half = float(special.ndtri((1 + level) / 2)) * error / (1 - r * r)
-    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    return correlation_interval(r, error, level)
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:

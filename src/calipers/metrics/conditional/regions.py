@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
-from calipers.inference import binomial_p_value, clopper_pearson, holm, sidak_confidence
+from calipers.inference import binomial_p_value, clopper_pearson, holm, normal_quantile, sidak_confidence
 from calipers.inputs import (
     Features,
     check_alpha,
@@ -244,7 +244,7 @@ def _region(
     level: float,
 ) -> Estimate:
     spread = math.sqrt(target * (1 - target) / rows)
-    half = 1.959964 * spread
+    half = normal_quantile(_NULL_LEVEL) * spread
     sentence = (
         f"{words}: covers {100 * share:.0f} % [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}], "
         f"wanted {100 * target:g} %, {100 * mass:.1f} % of rows"

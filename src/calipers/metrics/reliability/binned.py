@@ -151,11 +151,10 @@ def _binned_draws(
     levels = score_levels(rows)
     index = np.searchsorted(edges, levels.values, side="left")
     if n_coins(levels, n_draws) > MAX_COINS:
-        variance = levels.unit_weights**2 * levels.trials * levels.values * (1 - levels.values)
-        spread = np.sqrt(np.bincount(index, variance))
+        spread = np.sqrt(np.bincount(index, levels.variances))
         return np.abs(rng.normal(size=(n_draws, spread.size)) * spread).sum(axis=1), ", normal bin sums"
     first = np.flatnonzero(np.append(True, index[1:] != index[:-1]))
-    expected = np.add.reduceat(levels.trials * levels.values * levels.unit_weights, first)
+    expected = np.add.reduceat(levels.expected, first)
     draws = [
         np.abs(np.add.reduceat(hits * levels.unit_weights, first, axis=1) - expected).sum(axis=1)
         for hits in simulated_hits(levels, n_draws, rng)
@@ -279,10 +278,9 @@ def _smooth_draws(rows: BinaryRows, n_draws: int, rng: np.random.Generator) -> n
     total = levels.total
     cells = np.minimum((levels.values * CELLS).astype(int), CELLS - 1)
     weights = levels.unit_weights
-    expected = np.bincount(cells, levels.trials * levels.values * weights, minlength=CELLS)
+    expected = np.bincount(cells, levels.expected, minlength=CELLS)
     if n_coins(levels, n_draws) > MAX_COINS:
-        variance = weights**2 * levels.trials * levels.values * (1 - levels.values)
-        spread = np.sqrt(np.bincount(cells, variance, minlength=CELLS))
+        spread = np.sqrt(np.bincount(cells, levels.variances, minlength=CELLS))
         noise = (rng.normal(size=CELLS) * spread for _ in range(n_draws))
         return total * np.array([smooth_error(part / total) for part in noise])
     sums = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState, generator
-from calipers.inference import SimulatedLaw
+from calipers.inference import SimulatedLaw, normal_quantile
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
 from calipers.metrics.reliability.isotonic import isotonic_frequencies, pooled_scores
@@ -17,6 +17,7 @@ from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.summary import row_moments
 from calipers.metrics.reliability.worst_interval import SupInterval
+from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate, EstimateTable
 
 _NO_LAW = "an isotonic fit has no normal law, so there is no standard error or interval"
@@ -35,6 +36,9 @@ def brier_decomposition(
     random_state: RandomState = None,
 ) -> EstimateTable:
     """The mean squared error of the probabilities, split into miscalibration, discrimination, uncertainty.
+
+    With two classes ``brier`` is the Brier score of scikit-learn; with more it is the Brier score of the
+    statement "the top label is right", not the sum over all classes.
 
     brier = miscalibration - discrimination + uncertainty, exactly. Miscalibration (0 is best) is what
     recalibration could win, discrimination (large is good) is what the order of the scores is worth, and
@@ -100,7 +104,7 @@ def brier_decomposition(
     total = float(mass.sum())
     n = int(total) if total == int(total) else total
     brier, spread = _brier(rows)
-    z = _normal_quantile(level)
+    z = normal_quantile(level)
     shared: dict[str, Any] = {"n": n, "method": "isotonic (CORP) decomposition", "reason": _NO_LAW}
     return EstimateTable(
         [
@@ -117,15 +121,9 @@ def brier_decomposition(
     )  # fmt: skip
 
 
-def _normal_quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2))
-
-
 def _brier(rows: BinaryRows) -> tuple[float, float]:
     """Weighted mean of (y - f)^2 and its standard error; whole-number weights are repetitions."""
-    squares = np.concatenate([(y - f) ** 2 for f, y, _ in rows.blocks()])
+    squares = np.concatenate([event_brier_rows(f, y) for f, y, _ in rows.blocks()])
     if rows.weights is None:
         return float(squares.mean()), float(squares.std() / math.sqrt(squares.size))
     w, mean = rows.weights, row_moments(rows, _NOWHERE).second_moment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -188,15 +187,14 @@ def error_from_parts(
     """The estimate from the numbers it is made of, however the rows were read."""
     reasons = ([SOFT_REASON] if soft else []) + ([] if bounds["guaranteed"] else [WEIGHTS_REASON])
     kind = "guaranteed (empirical Bernstein)" if bounds["guaranteed"] else "asymptotic"
-    inside = moments.inside_square / moments.total**2 - found.value**2 / moments.n_effective
     return Estimate(
         name=name,
         value=found.value,
-        std_error=math.sqrt(max(0.0, inside)),
+        std_error=moments.std_error(found.value),
         low=0.0,
         high=bounds["high"],
         confidence=confidence,
-        n=_whole(moments.total),
+        n=moments.total,
         **{field: null.get(field) for field in _FIELDS},
         method=f"sup-interval error, {kind} upper bound" + (f", {null['test']}" if null["test"] else ""),
         reason="; ".join(reasons),
@@ -223,7 +221,3 @@ def _details(highest: float, found: Any, moments: Any, bounds: Any, null: Any) -
 
 def _top(xp: Any, scores: Array) -> float:
     return min(1.0, float(xp.max(scores)))
-
-
-def _whole(total: float) -> float:
-    return int(total) if total == int(total) else total

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.arrays.compiled import kernels
+from calipers.arrays.ordered_bits import pack_outcomes
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry, known_options
@@ -28,7 +29,6 @@ from calipers.metrics.reliability.score_columns import (
     binary_rows,
     joined,
     outcomes,
-    packed,
     stated,
     totals_of,
     unit_scores,
@@ -279,7 +279,7 @@ class OpenRowsState(State):
         """Keep the block's rows in open buckets."""
         rows = self.counted.open_rows(block, self.is_open, self.near)
         if rows[2] is None:
-            self.packed.append(packed(*rows[:2]))
+            self.packed.append(pack_outcomes(*rows[:2]))
         else:
             self.parts.append(rows)
 

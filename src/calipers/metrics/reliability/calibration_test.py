@@ -58,16 +58,21 @@ def simulated_hits(levels: ScoreLevels, n_draws: int, generator: np.random.Gener
 def range_statistic(levels: ScoreLevels) -> Statistic:
     """Hits (b, K) to the weighted sup-interval discrepancy (b,), total weight times c_emp."""
     weights, ends = levels.weights, levels.block_ends
-    expected = np.cumsum(levels.trials * levels.values * levels.unit_weights)
+    expected = np.cumsum(levels.expected)
 
     def statistic(hits: np.ndarray) -> np.ndarray:
         walk = np.cumsum(hits if weights is None else hits * weights, axis=1, dtype=np.float64)
         walk -= expected
         if ends.size < levels.size:
             walk = walk[:, ends]
-        return np.asarray(np.maximum(walk.max(axis=1), 0) - np.minimum(walk.min(axis=1), 0))
+        return walk_range(walk)
 
     return statistic
+
+
+def walk_range(walks: np.ndarray) -> np.ndarray:
+    """Highest minus lowest reading of each walk (b, K), their start at 0 included."""
+    return np.asarray(np.maximum(walks.max(axis=1), 0) - np.minimum(walks.min(axis=1), 0))
 
 
 def monte_carlo_law(

@@ -174,13 +174,9 @@ def _linear(levels: ScoreLevels, factors: np.ndarray) -> Statistic:
     return lambda hits: np.asarray(hits.astype(np.float64) @ weights - expected)
 
 
-def _coin_variance(levels: ScoreLevels) -> np.ndarray:
-    return np.asarray(levels.unit_weights**2 * levels.trials * levels.values * (1 - levels.values))
-
-
 def _spiegelhalter(levels: ScoreLevels) -> Statistic:
     slope = 1 - 2 * levels.values
-    spread = math.sqrt(float(np.sum(_coin_variance(levels) * slope**2)))
+    spread = math.sqrt(float(np.sum(levels.variances * slope**2)))
     total = _linear(levels, slope)
     return lambda hits: total(hits) / spread if spread > 0 else np.zeros(hits.shape[0])
 
@@ -191,7 +187,7 @@ def _hosmer_lemeshow(levels: ScoreLevels, n_groups: int) -> CalibrationStatistic
     # The middle of a block of equal scores decides its group, so that a block is never split.
     block = np.searchsorted(levels.block_ends, np.arange(levels.size))
     groups = np.minimum((n_groups * middle / mass.sum()).astype(int), n_groups - 1)[block]
-    variance = np.bincount(groups, _coin_variance(levels), minlength=n_groups)
+    variance = np.bincount(groups, levels.variances, minlength=n_groups)
     kept = np.flatnonzero(variance > 0)
     if not kept.size:
         return CalibrationStatistic("hosmer_lemeshow", lambda hits: np.zeros(hits.shape[0]), lambda _: 1.0)
@@ -208,7 +204,7 @@ def _recalibration(levels: ScoreLevels) -> Statistic:
     logits = special.logit(np.where(inner, levels.values, 0.5))
     design = np.column_stack([inner, inner * logits])
     # A constant score has one direction only; the pseudo-inverse leaves the other out.
-    information = design.T @ (design * _coin_variance(levels)[:, None])
+    information = design.T @ (design * levels.variances[:, None])
     inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
     scores = _linear(levels, design)
     return lambda hits: np.einsum("bi,ij,bj->b", scores(hits), inverse, scores(hits))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.metrics.reliability.extremes import Extreme
 from calipers.metrics.reliability.levels import packed_levels
 from calipers.metrics.reliability.rows import BLOCK, BinaryRows
@@ -174,14 +175,10 @@ def _bucket_moves(rows: BinaryRows, buckets: _Buckets) -> tuple[np.ndarray, np.n
 
 
 def _packed_keys(rows: BinaryRows, buckets: _Buckets, chosen: np.ndarray) -> np.ndarray:
-    """Sorted keys of the rows in chosen buckets: the bits of the score, then the outcome as last bit.
-
-    Bits of non-negative floats are ordered like the floats; scores up to 1 leave the top two bits free.
-    """
+    """Sorted keys of the rows in chosen buckets, each a score and an outcome."""
     parts = []
     for f, y, _ in rows.blocks():
-        keys = (f + 0.0).view(np.uint64) << np.uint64(1)
-        keys |= y.astype(np.uint64)
+        keys = pack_outcomes(f, y)
         parts.append(keys if chosen.all() else keys[chosen[buckets(f)]])
     packed = np.concatenate(parts)
     packed.sort()
@@ -192,8 +189,8 @@ def _walk_packed(keys: np.ndarray, buckets: _Buckets, starts: np.ndarray, tie: f
     walk = _Walk(buckets, starts, tie)
     for begin in range(0, keys.size, BLOCK):
         block = keys[begin : begin + BLOCK + 1]
-        f = (block >> np.uint64(1)).view(np.float64)
-        outcomes = (block[:BLOCK] & np.uint64(1)).astype(np.float64)
+        f = unpack_scores(block)
+        outcomes = unpack_outcomes(block[:BLOCK]).astype(np.float64)
         walk.read(f, outcomes - f[:BLOCK])
     return walk.top, walk.bottom
 

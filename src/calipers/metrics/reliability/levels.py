@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calipers.arrays import as_numpy, namespace
+from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.metrics.reliability.rows import BinaryRows
 
 
@@ -55,9 +56,19 @@ class ScoreLevels:
         return np.flatnonzero(np.append(self.values[1:] != self.values[:-1], True))
 
     @property
+    def expected(self) -> np.ndarray:
+        """Weighted number of events of every unit when the statements are true."""
+        return np.asarray(self.trials * self.values * self.unit_weights)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variance of the weighted number of events of every unit when the statements are true."""
+        return np.asarray(self.unit_weights**2 * self.trials * self.values * (1 - self.values))
+
+    @property
     def variance(self) -> float:
-        """Variance of the weighted number of events when the statements are true."""
-        return float(np.sum(self.unit_weights**2 * self.trials * self.values * (1 - self.values)))
+        """The same of all units together."""
+        return float(np.sum(self.variances))
 
 
 def score_levels(rows: BinaryRows) -> ScoreLevels:
@@ -87,15 +98,13 @@ def packed_levels(rows: BinaryRows) -> ScoreLevels:
     keys = np.empty(rows.n, dtype=np.uint64)
     start = 0
     for f, y, _ in rows.blocks():
-        keys[start : start + f.size] = ((f + 0.0).view(np.uint64) << np.uint64(1)) | y.astype(np.uint64)
+        keys[start : start + f.size] = pack_outcomes(f, y)
         start += f.size
     keys.sort()
-    bits = keys >> np.uint64(1)
-    first = np.flatnonzero(np.append(True, bits[1:] != bits[:-1]))
-    values = bits[first].view(np.float64)
-    keys &= np.uint64(1)
-    hits = np.add.reduceat(keys, first)
-    return ScoreLevels(values, np.diff(first, append=rows.n).astype(float), hits.astype(float))
+    values = unpack_scores(keys)
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    hits = np.add.reduceat(unpack_outcomes(keys, out=keys), first)
+    return ScoreLevels(values[first], np.diff(first, append=rows.n).astype(float), hits.astype(float))
 
 
 def _device_levels(rows: BinaryRows) -> ScoreLevels:

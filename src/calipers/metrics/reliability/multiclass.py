@@ -12,7 +12,12 @@ from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
-from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, asymptotic_test
+from calipers.metrics.reliability.calibration_test import (
+    MAX_COINS,
+    NULL_LEVEL,
+    asymptotic_test,
+    walk_range,
+)
 from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
 from calipers.metrics.reliability.summary import (
     WEIGHTS_REASON,
@@ -158,7 +163,7 @@ def combine_classes(
     fields = ("high", "asymptotic_high", "low_bound")
     together = {key: float(combine([b[key] for _, _, b in parts])) for key in fields}
     kind = "guaranteed (empirical Bernstein)" if bounds["guaranteed"] else "asymptotic"
-    spread = [_spread(f, m) for f, m, _ in parts]
+    spread = [moments.std_error(found.value) for found, moments, _ in parts]
     return Estimate(
         name="calibration_error",
         value=float(combine(values)),
@@ -206,11 +211,6 @@ def _one_class(
         moments,
         bound_fields(binary.counted, found, moments, confidence=confidence, n_models=n_statements),
     )
-
-
-def _spread(found: SupInterval, moments: RowMoments) -> float:
-    inside = moments.inside_square / moments.total**2 - found.value**2 / moments.n_effective
-    return float(np.sqrt(max(0.0, inside)))
 
 
 def simultaneous_null(
@@ -295,4 +295,4 @@ class _ClassWalk:
         walk = np.cumsum(steps, axis=1, dtype=np.float64)
         walk -= self.expected
         walk = walk if self.ends.size == self.order.size else walk[:, self.ends]
-        return np.asarray((np.maximum(walk.max(axis=1), 0) - np.minimum(walk.min(axis=1), 0)) / self.total)
+        return walk_range(walk) / self.total

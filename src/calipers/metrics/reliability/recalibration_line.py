@@ -10,12 +10,12 @@ import numpy as np
 from scipy import special
 
 from calipers.exceptions import InputError
+from calipers.inference import LogisticFit, fit_logistic, normal_quantile
 from calipers.inputs import check_confidence
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.results import Estimate, EstimateTable
 
-_ROUNDS = 60
 _REASON_SEPARATED = "the outcomes are separated by the score, so the maximum likelihood is not attained"
 _REASON_CONSTANT = "all scores are equal, so there is no slope"
 
@@ -94,10 +94,13 @@ def calibration_slope(
     ones = np.ones((y.size, 1))
     line = level_only = None
     if not _separated(logits, y):
-        line = _Fit.of(np.column_stack([ones, logits]), y, w, np.zeros(y.size), repeated)
+        calibrated = np.array([0.0, 1.0])
+        fit = fit_logistic(design := np.column_stack([ones, logits]), y, weights=w, start=calibrated)
+        line = _Coefficients.of(fit, design, y, w, repeated)
     if 0 < y.sum() < y.size:
-        level_only = _Fit.of(ones, y, w, logits, repeated)
-    shared: dict[str, Any] = {"confidence": level, "n": _whole(float(w.sum())), "excluded": excluded}
+        fit = fit_logistic(ones, y, weights=w, offset=logits)
+        level_only = _Coefficients.of(fit, ones, y, w, repeated)
+    shared: dict[str, Any] = {"confidence": level, "n": float(w.sum()), "excluded": excluded}
     return EstimateTable(
         [
             _row(
@@ -133,56 +136,27 @@ def _separated(logits: np.ndarray, y: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
-    """Coefficients and their covariance."""
-
-    coefficients: np.ndarray
+class _Coefficients:
+    values: np.ndarray
     covariance: np.ndarray
 
     @classmethod
-    def of(cls, design: np.ndarray, y: np.ndarray, w: np.ndarray, offset: np.ndarray, repeated: bool) -> _Fit:
-        """Newton steps with halving from the calibrated line."""
-        beta = np.zeros(design.shape[1])
-        beta[1:] = 1.0
-        best = _log_likelihood(design @ beta + offset, y, w)
-        for _ in range(_ROUNDS):
-            p, information = _information(design, w, design @ beta + offset)
-            score = design.T @ (w * (y - p))
-            step = np.linalg.solve(information, score)
-            # Less by rounding is not less.
-            floor, size = best - 1e-12 * abs(best), 1.0
-            while (value := _log_likelihood(design @ (beta + size * step) + offset, y, w)) < floor:
-                size /= 2
-            beta, best = beta + size * step, value
-            if float(score @ step) < 1e-14 * max(1.0, abs(best)):
-                break
-        p, information = _information(design, w, design @ beta + offset)
-        return cls(beta, _covariance(design, y, w, p, information, repeated))
-
-
-def _information(design: np.ndarray, w: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fitted probabilities and the information of the coefficients."""
-    p = special.expit(eta)
-    return p, design.T @ (design * (w * p * (1 - p))[:, None])
-
-
-def _log_likelihood(eta: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
-    return float(np.sum(w * (y * eta - np.logaddexp(0, eta))))
-
-
-def _covariance(
-    design: np.ndarray, y: np.ndarray, w: np.ndarray, p: np.ndarray, information: np.ndarray, repeated: bool
-) -> np.ndarray:
-    inverse = np.linalg.inv(information)
-    if repeated:
-        return np.asarray(inverse)
-    meat = design.T @ (design * (w**2 * (y - p) ** 2)[:, None])
-    return np.asarray(inverse @ meat @ inverse)
+    def of(
+        cls, fit: LogisticFit, design: np.ndarray, y: np.ndarray, w: np.ndarray, repeated: bool
+    ) -> _Coefficients | None:
+        """Inverse information of repeated rows, sandwich variance of other weights; None without maximum."""
+        if not fit.converged:
+            return None
+        inverse = np.linalg.inv(fit.information)
+        if repeated:
+            return cls(fit.coefficients, inverse)
+        meat = design.T @ (design * (w**2 * (y - fit.fitted) ** 2)[:, None])
+        return cls(fit.coefficients, inverse @ meat @ inverse)
 
 
 def _row(
     name: str,
-    fit: _Fit | None,
+    fit: _Coefficients | None,
     k: int,
     right: float,
     reason: str,
@@ -193,8 +167,8 @@ def _row(
 ) -> Estimate:
     if fit is None:
         return Estimate(name=name, n=n, method="logistic regression on the logit", reason=reason)
-    value, spread = float(fit.coefficients[k]), math.sqrt(float(fit.covariance[k, k]))
-    z = float(special.ndtri(0.5 + confidence / 2))
+    value, spread = float(fit.values[k]), math.sqrt(float(fit.covariance[k, k]))
+    z = normal_quantile(confidence)
     return Estimate(
         name=name,
         value=value,
@@ -208,7 +182,3 @@ def _row(
         method="logistic regression on the logit, Wald interval and test",
         details={"right": right, "excluded": excluded},
     )
-
-
-def _whole(total: float) -> float:
-    return int(total) if total == int(total) else total

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from calipers.arrays.ordered_bits import unpack_outcomes, unpack_scores
 from calipers.inputs.rows import Rows
 
 # Score, whether it happened, weight (None when every row counts once).
@@ -58,14 +59,9 @@ def binary_rows(block: Rows, column: Column = None) -> ScoredRows:
     return f[there], y[there], w[there]
 
 
-def packed(f: np.ndarray, happened: np.ndarray) -> np.ndarray:
-    """Score and outcome of every row as one number, which sorts by both: the bits of f, then one bit."""
-    return np.asarray((f.view(np.uint64) << np.uint64(1)) | happened.astype(np.uint64))
-
-
-def unpacked(rows: np.ndarray) -> ScoredRows:
+def unpacked(keys: np.ndarray) -> ScoredRows:
     """The scores and outcomes of packed rows."""
-    return (rows >> np.uint64(1)).view(np.float64), (rows & np.uint64(1)).astype(bool), None
+    return unpack_scores(keys), unpack_outcomes(keys).astype(bool), None
 
 
 def joined(parts: list[ScoredRows]) -> ScoredRows:

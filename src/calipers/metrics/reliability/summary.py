@@ -64,6 +64,10 @@ class RowMoments:
         """Rows of equal weight that carry as much information."""
         return self.total**2 / self.squared_total
 
+    def std_error(self, error: float) -> float:
+        """Standard error of the discrepancy in the maximising interval, were that interval fixed."""
+        return math.sqrt(max(0.0, self.inside_square / self.total**2 - error**2 / self.n_effective))
+
 
 def row_moments(rows: BinaryRows, found: SupInterval) -> RowMoments:
     """One pass over the rows, in blocks."""
