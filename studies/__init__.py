@@ -68,6 +68,7 @@ def run_study(name: str, data: Any, out: Any, *, quick: bool = False) -> StudyRe
     from pathlib import Path
 
     from calipers.exceptions import InputError
+    from studies.caching import take_fingerprints_of_code
     from studies.outcome import write_claims
 
     if name not in STUDIES:
@@ -77,6 +78,7 @@ def run_study(name: str, data: Any, out: Any, *, quick: bool = False) -> StudyRe
         raise InputError(f"out must be a folder, got the file {folder}. Give another place.")
     folder.mkdir(parents=True, exist_ok=True)
     study = importlib.import_module(f"studies.{name}")
+    take_fingerprints_of_code()
     report: StudyReport = study.run(None if data is None else Path(data), folder, quick=quick)
     return report.with_file(write_claims(report.claims, folder / "claims.csv"))
 

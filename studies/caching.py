@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from calipers.performance.caching import ResumableCache
-from calipers.performance.fingerprints import files_fingerprint
+from calipers.performance.fingerprints import files_fingerprint, source_fingerprint
 
 
 def study_cache(
@@ -68,6 +69,16 @@ def remembered(folder: Path | None, function: Callable[..., Any], *arguments: An
 def code_fingerprint(module: str) -> str:
     """A name for the source of a module and of all that it imports of its own package, directly or not."""
     return files_fingerprint(imported_sources(module))
+
+
+def take_fingerprints_of_code() -> None:
+    """Read all code now, when it has just been loaded.
+
+    A file that is edited while a study runs must not lend its new name to what the old code computes.
+    """
+    source_fingerprint("calipers")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "studies"]:
+        code_fingerprint(name)
 
 
 def imported_sources(module: str) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.exceptions import InputTypeError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.performance.fingerprints import fingerprint, library_versions, source_fingerprint
 from calipers.results import write_atomically
 
@@ -56,8 +56,11 @@ class ResumableCache:
         """The cache of exactly this computation, empty when it is new."""
         if folder is None:
             return cls(None)
+        place = Path(folder)
+        if place.exists() and not place.is_dir():
+            raise InputError(f"cache must be a folder, got the file {place}. Give another place.")
         key = fingerprint((source_fingerprint("calipers"), library_versions(), *determined_by))
-        return cls(Path(folder) / f"{name}-{key}")
+        return cls(place / f"{name}-{key}")
 
     def __contains__(self, part: str) -> bool:
         """Whether the part was stored; it may be damaged, which only `read` sees."""

@@ -136,3 +136,33 @@ def test_changed_code_of_a_study_is_not_answered_from_the_cache(copied: Path, tm
     change("documents.py", "expit(train.counts @ weights + intercepts)", "expit(train.counts @ weights)")
     assert run() not in {first, second}
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_code_that_is_edited_during_a_run_does_not_lend_its_name_to_old_results(
+    copied: Path, tmp_path: Path
+) -> None:
+    toy = copied / "studies" / "toy"
+    toy.mkdir()
+    (toy / "work.py").write_text("def compute():\n    return 1\n", encoding="utf-8")
+    (toy / "__init__.py").write_text(
+        "from pathlib import Path\n"
+        "from studies.caching import remembered\n"
+        "from studies.outcome import StudyReport\n"
+        "from studies.toy import work\n\n\n"
+        "def run(data, out, *, quick):\n"
+        "    # Somebody saves a change while the study runs.\n"
+        "    Path(work.__file__).write_text('def compute():\\n    return 2\\n', encoding='utf-8')\n"
+        "    found = remembered(out / 'cache', work.compute)\n"
+        "    return StudyReport(name='toy', title=f'found {found}', claims=(), files=())\n",
+        encoding="utf-8",
+    )
+    code = (
+        "import sys, studies; studies.STUDIES['toy'] = 'a toy'\n"
+        "print(studies.run_study('toy', None, sys.argv[1]).title)"
+    )
+    command = [sys.executable, "-B", "-c", code, str(tmp_path)]
+    said = [
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=copied).stdout.strip()
+        for _ in range(2)
+    ]
+    assert said == ["found 1", "found 2"]
