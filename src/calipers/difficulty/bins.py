@@ -129,9 +129,9 @@ class DifficultyBins(BaseEstimator):
     function of a row, and calibration and test rows are exchangeable.
 
     The row that sets an edge always lies in the lower bin, a test row in either, so this row is not
-    exchangeable with the test rows of its bin: counted in its threshold, it costs up to one part in the rows of
-    the bin. (Section 4.2 of the paper counts it.) Without it coverage holds in every bin: let a test
-    row have rank T among itself and the N calibration rows. It falls between the calibration values at
+    exchangeable with the test rows of its bin: counted in its threshold, it costs up to 1 / (rows of the
+    bin) of coverage. (Section 4.2 of the paper counts it.) Without it coverage holds in every bin: let a
+    test row have rank T among itself and the N calibration rows. It falls between the calibration values at
     positions r < s exactly when r < T <= s, and then, given all values, it is equally likely to be each
     of the s - r rows at these ranks; the others are the s - r - 1 calibration rows between the edges.
 
