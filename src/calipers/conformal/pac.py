@@ -74,7 +74,7 @@ def pac_rank(n: int, alpha: Any, *, delta: float = 0.05) -> int:
 
 
 def _tail_within(k: int, n: int, level: Fraction, limit: Fraction) -> bool:
-    """Whether P(Binomial(n, level) <= k) <= limit, exactly; False, the safe side, where that takes too long."""
+    """Whether P(Binomial(n, level) <= k) <= limit, exactly; False, the safe side, if that takes too long."""
     # Not special.bdtr, which is off by a thousandth at ten million rows.
     tail = float(binomial_lower_tail(*np.array([k, n, level, 1 - level], dtype=float)))
     if abs(tail - limit) > _TAIL_ERROR * limit:
