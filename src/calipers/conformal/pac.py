@@ -87,7 +87,7 @@ def _tail_within(k: int, n: int, level: Fraction, limit: Fraction) -> bool:
     for j in range(k + 1):
         total = total * q + binomial * p**j
         binomial = binomial * (n - j) // (j + 1)
-    return total * q ** (n - k) * limit.denominator <= limit.numerator * level.denominator**n
+    return bool(total * q ** (n - k) * limit.denominator <= limit.numerator * level.denominator**n)
 
 
 def pac_quantile(scores: Any, alpha: Any, *, delta: float = 0.05) -> float:

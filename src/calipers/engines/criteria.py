@@ -31,12 +31,13 @@ class CriteriaState(State):
         Level of the intervals.
     """
 
-    __slots__ = ("alpha", "confidence", "counts", "moments")
+    __slots__ = ("alpha", "confidence", "counts", "moments", "n_labels")
 
     def __init__(self, alpha: Any, confidence: float) -> None:
         self.alpha, self.confidence = alpha, confidence
         self.moments: dict[str, Moments] = {}
         self.counts: np.ndarray | None = None
+        self.n_labels: int | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -46,6 +47,7 @@ class CriteriaState(State):
     def absorb(self, block: Block) -> None:
         """Add the block's rows."""
         p, codes = block["p_values"], block["codes"]
+        self.n_labels = int(p.shape[1])
         if (compiled := block.kernels) is not None and block.weights is None:
             self._absorb_fused(p, codes, compiled)
             return
@@ -79,6 +81,7 @@ class CriteriaState(State):
     def merge(self, other: Self) -> Self:
         """Pool moments and counts."""
         self._add(other.moments)
+        self.n_labels = other.n_labels if self.n_labels is None else self.n_labels
         if other.counts is not None:
             self._count(other.counts)
         return self
@@ -90,7 +93,9 @@ class CriteriaState(State):
         if self.counts is not None:
             total._add(whole_moments(self.counts))
         ordered = {name: total.moments[name] for name in _ORDER}
-        return criteria_from_moments(ordered, alpha=self.alpha, confidence=self.confidence)
+        return criteria_from_moments(
+            ordered, alpha=self.alpha, confidence=self.confidence, n_labels=self.n_labels
+        )
 
 
 def continuous_rows(p: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:

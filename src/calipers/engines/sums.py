@@ -14,7 +14,7 @@ from calipers.engines.state import Result, State
 from calipers.inference import Moments, repetitions
 from calipers.inputs import check_count, check_p_values
 from calipers.metrics import expected_calibration_error, smooth_calibration_error
-from calipers.metrics.contributions import criterion_rows, sets_at
+from calipers.metrics.contributions import criterion_gaps, criterion_rows, sets_at
 from calipers.metrics.criteria import SHARES, by_label_from_moments, difference_from_moments
 from calipers.metrics.reliability.binned import CELLS, smooth_error, with_null
 from calipers.metrics.reliability.calibration_test import N_DRAWS
@@ -76,6 +76,7 @@ class DifferenceState(State):
     moments: dict[str, Moments] = field(default_factory=dict)
     # Rows where the first, or the second, is larger, repeated by weights; None when these are not whole.
     discordant: dict[str, np.ndarray] | None = field(default_factory=dict)
+    n_labels: int | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -89,8 +90,8 @@ class DifferenceState(State):
         first = criterion_rows(p, codes, sets_at(p, self.alpha))
         second = criterion_rows(other, codes, sets_at(other, self.alpha))
         counts = np.ones(block.n, dtype=np.int64) if block.weights is None else repetitions(block.weights)
-        for name, a in first.items():
-            gap = np.asarray(a) - np.asarray(second[name])
+        self.n_labels = int(p.shape[1])
+        for name, gap in criterion_gaps(first, second, p).items():
             own = Moments.of(gap, block.weights)
             self.moments[name] = self.moments.get(name, Moments()).merge(own)
             if name in SHARES and counts is not None and self.discordant is not None:
@@ -102,6 +103,7 @@ class DifferenceState(State):
         """Pool the differences."""
         for name, theirs in other.moments.items():
             self.moments[name] = self.moments.get(name, Moments()).merge(theirs)
+        self.n_labels = other.n_labels if self.n_labels is None else self.n_labels
         if self.discordant is None or other.discordant is None:
             self.discordant = None
         else:
@@ -112,7 +114,9 @@ class DifferenceState(State):
     def finish(self) -> Result:
         """The table of differences."""
         pairs = {name: (int(a), int(b)) for name, (a, b) in (self.discordant or {}).items()}
-        return difference_from_moments(self.moments, pairs, alpha=self.alpha, confidence=self.confidence)
+        return difference_from_moments(
+            self.moments, pairs, alpha=self.alpha, confidence=self.confidence, n_labels=self.n_labels
+        )
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ from calipers.inference.bootstrap import (
     bca_interval,
     poisson_sums,
 )
+from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
@@ -24,9 +25,11 @@ from calipers.inference.rank_tests import (
     critical_difference,
     friedman_test,
 )
+from calipers.inference.symmetry import SymmetryTest, symmetry_test
 from calipers.inference.violation_law import ViolationLaw
 
 __all__ = [
+    "BOUNDED_METHOD",
     "NO_EXACT_LAW",
     "BootstrapResult",
     "CalibrationLaw",
@@ -39,6 +42,7 @@ __all__ = [
     "PermutationResult",
     "PoissonSums",
     "SimulatedLaw",
+    "SymmetryTest",
     "ViolationLaw",
     "average_shared_rank",
     "bca_bootstrap",
@@ -47,6 +51,7 @@ __all__ = [
     "binomial_p_value",
     "block_ranks",
     "bonferroni",
+    "bounded_mean_interval",
     "clopper_pearson",
     "compare_ranks",
     "critical_difference",
@@ -61,6 +66,7 @@ __all__ = [
     "run_sum_permutation_test",
     "sidak",
     "sidak_confidence",
+    "symmetry_test",
     "wilson",
 ]
 

@@ -49,7 +49,8 @@ def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: flo
 
     Notes
     -----
-    Student t interval over objects, for the calibration rows at hand.
+    The interval is the one for rows between 0 and 1 (`calipers.inference.bounded_mean_interval`), for the
+    calibration rows at hand.
 
     References
     ----------
@@ -71,7 +72,8 @@ def average_of(
     rows: np.ndarray | Moments, *, weights: np.ndarray | None = None, confidence: float = 0.95
 ) -> Estimate:
     """The estimate of `average_p_value` from checked rows, or from the moments of many blocks."""
-    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence)
+    limits = (0.0, 1.0)
+    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence, limits=limits)
     reason = "no null: how small it could be depends on how different the anomalies are"
     return replace(mean, reason="; ".join(filter(None, [mean.reason, reason])))
 
@@ -223,7 +225,7 @@ ENTRIES = (
         good="close to 1 / (n + 1) on anomalies, about 1/2 on ordinary objects",
         bounds=(0.0, 1.0),
         no_null="how small it could be depends on how different the anomalies are",
-        interval="Student t",
+        interval="for rows of a known range",
         merge="sum",
         weighted=True,
         array_api=True,

@@ -67,7 +67,8 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
         The algorithm.
     outcome : str or callable
         "confusion" (correct, false_positive, false_negative, the larger of two labels being positive;
-        `ConfusionOutcome` for the other), "correctness", "prediction", or ``outcome(estimator, X, y)`` with one symbol per row.
+        `ConfusionOutcome` for the other), "correctness", "prediction", or ``outcome(estimator, X, y)`` with
+        one symbol per row.
     alpha : float
         Allowed miscoverage.
     n_points, train_size : int or None
