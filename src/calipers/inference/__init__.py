@@ -12,6 +12,7 @@ from calipers.inference.bootstrap import (
 )
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.effective import effective_quantile, effective_rows
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
@@ -55,6 +56,8 @@ __all__ = [
     "clopper_pearson",
     "compare_ranks",
     "critical_difference",
+    "effective_quantile",
+    "effective_rows",
     "friedman_test",
     "holm",
     "mean_estimate",

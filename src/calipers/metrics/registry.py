@@ -16,6 +16,7 @@ _MODULES = (
     "marginal",
     "adaptivity.violation",
     "adaptivity.size",
+    "adaptivity.rank_gaps",
     "adaptivity.concordance",
     "adaptivity.regression",
     "reliability",
