@@ -10,7 +10,7 @@ from calipers.inference.bootstrap import (
     bca_interval,
     poisson_sums,
 )
-from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
+from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bounded_mean_p_value
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
 from calipers.inference.effective import effective_quantile, effective_rows
 from calipers.inference.means import Moments, mean_estimate, paired_difference
@@ -26,6 +26,7 @@ from calipers.inference.rank_tests import (
     critical_difference,
     friedman_test,
 )
+from calipers.inference.ratio import bounded_ratio_interval
 from calipers.inference.symmetry import SymmetryTest, symmetry_test
 from calipers.inference.violation_law import ViolationLaw
 
@@ -53,6 +54,8 @@ __all__ = [
     "block_ranks",
     "bonferroni",
     "bounded_mean_interval",
+    "bounded_mean_p_value",
+    "bounded_ratio_interval",
     "clopper_pearson",
     "compare_ranks",
     "critical_difference",

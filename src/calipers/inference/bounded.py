@@ -85,12 +85,62 @@ def bounded_mean_interval(moments: Moments, *, low: float, high: float, confiden
     )
 
 
+def bounded_mean_p_value(moments: Moments, *, null: float, low: float, high: float) -> float:
+    """Two-sided p-value of a mean of rows between ``low`` and ``high``: `bounded_mean_interval` inverted.
+
+    Parameters
+    ----------
+    moments : Moments
+        Total weight, mean and squares of the rows.
+    null : float
+        The mean under the null.
+    low, high : float
+        Ends of the range of one row.
+
+    Returns
+    -------
+    float
+        In (0, 1]; below 1 - confidence exactly when the interval at that level leaves the null out.
+
+    Notes
+    -----
+    For rows at the two ends this is the exact binomial test; other rows as in `bounded_mean_interval`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import Moments, bounded_mean_p_value
+    >>> rows = np.array([1.0] * 8 + [-1.0] * 2)
+    >>> round(bounded_mean_p_value(Moments.of(rows), null=0, low=-1, high=1), 4)   # 2 P(K <= 2), K of 10
+    0.1094
+    """
+    mean, variance = float(np.clip(moments.mean, low, high)), moments.squares / moments.n
+    width = high - low
+    above = _tail(moments.n, mean - low, variance, width, null - low)
+    below = _tail(moments.n, high - mean, variance, width, high - null)
+    return float(np.clip(2 * min(above, below), np.finfo(float).tiny, 1.0))
+
+
+def _tail(n: float, mean: float, variance: float, width: float, at: float) -> float:
+    """The error at which the upper end for a mean of rows in [0, width] is ``at``."""
+    share, other = _two_points(mean, variance, width)
+    if other >= width or at <= other:
+        return 1.0
+    return float(special.betaincc(share * n + 1, (1 - share) * n, (at - other) / (width - other)))
+
+
 def _reach(n: float, mean: float, variance: float, width: float, error: float) -> float:
     """Upper end for a mean of rows in [0, width]."""
-    room = width - mean
-    if room <= 0:
+    share, other = _two_points(mean, variance, width)
+    if other >= width:
         return width
-    share = variance / (variance + room * room)
-    other = max(mean - variance / room, 0.0)
     quantile = float(special.betainccinv(share * n + 1, (1 - share) * n, error))
     return min(other + (width - other) * quantile, width)
+
+
+def _two_points(mean: float, variance: float, width: float) -> tuple[float, float]:
+    """The share of rows at ``width``, and where the others lie, for this mean and variance."""
+    room = width - mean
+    if room <= 0:
+        return 1.0, width
+    return variance / (variance + room * room), max(mean - variance / room, 0.0)
