@@ -170,6 +170,44 @@ def test_concordance_interval_holds_the_expected_share(strength, seed):
         assert np.mean(np.array(p) <= 0.05) <= at_most(0.05, runs)
 
 
+def harsh_world(rng, n, kind):
+    """Ranks with heavy tails, or above 1 in few rows only; sizes that follow the ease."""
+    ease = rng.random(n)
+    size = 1 + rng.poisson(2 + 3 * (1 - ease))
+    if kind == "rare":
+        return 1 + (rng.random(n) < 0.02 * (1 - ease)) * rng.integers(1, 50, n), size, ease
+    noise = {"pareto": lambda: 1 + rng.pareto(1.8, n), "log-normal": lambda: np.exp(1.5 * rng.normal(size=n))}
+    return noise[kind]() * (4 - 3 * ease), size, ease
+
+
+def held(estimates, level=0.95):
+    """Whether the mean reading lies in enough of the intervals that are given."""
+    given = [e for e in estimates if e.low is not None]
+    truth = np.nanmean([float(e) for e in estimates])
+    assert len(given) > 0.9 * len(estimates)
+    return np.mean([e.low <= truth <= e.high for e in given]) >= at_least(level, len(given))
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(300, 10), (1000, 20), (5000, 50)])
+@pytest.mark.parametrize("kind", ["pareto", "log-normal", "rare"])
+def test_t_ss_interval_holds_with_heavy_tails_and_rare_hard_rows(kind, n, n_bins, seed):
+    rng = np.random.default_rng(seed)
+    options = {"n_bins": n_bins, "n_permutations": 1, "random_state": 0}
+    # The mean of heavy-tailed readings is noisy itself: 0.93 as in the bar of the grid.
+    assert held([t_ss(*harsh_world(rng, n, kind), **options) for _ in range(200)], level=0.93)
+
+
+@pytest.mark.parametrize(("n", "group_size"), [(400, 100), (250, 100), (60, 20), (100, 5)])
+@pytest.mark.parametrize("kind", ["poisson", "pareto", "rare"])
+def test_concordance_interval_holds_for_groups_as_large_as_half_the_rows(kind, n, group_size, seed):
+    rng = np.random.default_rng(seed)
+    options = {"group_size": group_size, "n_draws": 500, "n_permutations": 1, "random_state": rng}
+    worlds = (
+        adaptive_world(rng, n, 2.0) if kind == "poisson" else harsh_world(rng, n, kind) for _ in range(120)
+    )
+    assert held([difficulty_concordance(ranks, size, **options) for ranks, size, _ in worlds])
+
+
 @pytest.mark.parametrize("dependent", [False, True])
 def test_width_against_error_intervals_and_tests(dependent, seed):
     rng = np.random.default_rng(seed)

@@ -1,5 +1,7 @@
 """Predictors grouped by difficulty keep what they promise: O-LAC, O-SAPS, O-CPA and O-PAC."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from calipers.conformal import ConformalClassifier, ConformalRegressor
 from calipers.difficulty import DifficultyBins
+from calipers.exceptions import SmallSampleWarning
 from calipers.metrics import is_covered, t_cv, t_ss, true_rank
 
 
@@ -66,17 +69,84 @@ def test_coverage_in_every_bin_follows_the_beta_binomial_law(seed):
 
 
 @pytest.mark.parametrize("nonconformity", ["lac", "saps"])
-def test_shared_rows_keep_marginal_coverage(nonconformity, seed):
+def test_shared_rows_keep_coverage_on_average(nonconformity, seed):
     rng = np.random.default_rng(seed)
     hits = []
     for run in range(50):
         X, y = labelled(rng, 300)
         model = grouped(nonconformity, run).conformalize(X, y)
-        assert model.grouping_.guarantee_ == "marginal"
+        assert model.grouping_.guarantee_ == "group-conditional"
         test, truth = labelled(rng, 200)
         hits.append(is_covered(truth, model.predict_set(test, alpha=0.1), classes=[0, 1, 2]).mean())
     error = np.std(hits) / np.sqrt(50)
     assert 0.9 - 3 * error <= np.mean(hits) <= 0.9 + 4 / 76 + 3 * error
+
+
+class GivenEase(DifficultyBins):
+    """Difficulty bins over the first column of the rows."""
+
+    def ease(self, X):
+        return np.asarray(X)[:, 0]
+
+    def _draw(self, X, predict, rng):
+        pass
+
+
+class Zero(RegressorMixin, BaseEstimator):
+    """Predicts 0, so that the score of a row is its outcome."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def coverage_by_bin(rng, n, n_bins, draw, outcome, runs, alpha=0.1):
+    """Coverage of every bin over calibration sets, its standard error, and what the bins promise."""
+    hits, rows = np.zeros((2, runs, n_bins))
+    for run in range(runs):
+        ease = draw(n + 200)
+        X, y = ease[:, None], outcome(ease)
+        model = ConformalRegressor(FrozenEstimator(Zero()), groups=GivenEase(n_bins=n_bins, alpha=alpha))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SmallSampleWarning)  # bins are merged
+            model.conformalize(X[:n], y[:n])
+        covered = is_covered(y[n:], model.predict_interval(X[n:], alpha))
+        bins = model.grouping_.assign(X[n:])
+        hits[run] = np.bincount(bins[covered], minlength=n_bins)
+        rows[run] = np.bincount(bins, minlength=n_bins)
+    hits, rows = hits[:, rows.sum(axis=0) > 0], rows[:, rows.sum(axis=0) > 0]
+    coverage = hits.sum(axis=0) / rows.sum(axis=0)
+    error = np.std(hits - coverage * rows, axis=0) / rows.mean(axis=0) / np.sqrt(runs)
+    return coverage, error, model.grouping_.guarantee_
+
+
+@pytest.mark.parametrize(
+    ("n", "n_bins", "alpha"), [(90, 10, 0.1), (190, 10, 0.1), (200, 10, 0.1), (27, 9, 0.25), (36, 9, 0.25)]
+)
+def test_coverage_holds_in_every_bin_with_edges_from_the_calibration_rows(n, n_bins, alpha, seed):
+    # The harder the row the larger its score: the row at the edge has the smallest score of its bin.
+    rng = np.random.default_rng(seed)
+    coverage, error, guarantee = coverage_by_bin(
+        rng, n, n_bins, rng.random, lambda ease: 1 - ease, runs=1000, alpha=alpha
+    )
+    assert guarantee == "group-conditional"
+    assert (coverage >= 1 - alpha - 4 * error).all()
+
+
+@pytest.mark.parametrize("levels", [6, 40])
+def test_tied_ease_values_cost_little_coverage_and_lose_the_guarantee(levels, seed):
+    rng = np.random.default_rng(seed)
+    coverage, error, guarantee = coverage_by_bin(
+        rng, 90, 4, lambda m: rng.integers(levels, size=m) / levels,
+        lambda ease: 1 - ease + rng.random(ease.size), runs=1000,
+    )  # fmt: skip
+    assert guarantee == "approximate"
+    assert (coverage >= 0.89 - 4 * error).all()
 
 
 def test_difficulty_bins_repair_what_one_threshold_breaks(seed):

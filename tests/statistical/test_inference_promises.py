@@ -10,11 +10,13 @@ from scipy import stats
 from calipers.inference import (
     CalibrationLaw,
     CoverageLaw,
+    Moments,
     SimulatedLaw,
     bca_bootstrap,
     benjamini_hochberg,
     binomial_p_value,
     bonferroni,
+    bounded_mean_interval,
     clopper_pearson,
     holm,
     mean_estimate,
@@ -22,6 +24,7 @@ from calipers.inference import (
     permutation_test,
     poisson_sums,
     sidak,
+    symmetry_test,
     wilson,
 )
 
@@ -190,3 +193,50 @@ def test_family_wise_error_and_false_discoveries_stay_below_their_level():
     assert np.mean(false_share) == pytest.approx(0.075, abs=4 * np.std(false_share) / np.sqrt(runs))
     assert rejections[bonferroni] <= rejections[sidak] <= rejected[:, 15:].mean()
     assert rejections[bonferroni] <= rejections[holm] < rejected[:, 15:].mean()
+
+
+def _laws(rng):
+    """Laws on [0, 1] with their means: shares, Beta laws, rare spikes, rare dips."""
+    for q in (0.003, 0.03, 0.3, 0.9):
+        yield f"share {q}", lambda n, q=q: (rng.random(n) < q) * 1.0, q
+        yield f"half share {q}", lambda n, q=q: (rng.random(n) < q) * 0.5, q / 2
+        yield (
+            f"spike {q}",
+            lambda n, q=q: np.where(rng.random(n) < q, 1.0, 0.02 * rng.random(n)),
+            q + (1 - q) / 100,
+        )
+        yield (
+            f"dip {q}",
+            lambda n, q=q: np.where(rng.random(n) < q, 0.0, 0.9 + 0.1 * rng.random(n)),
+            0.95 * (1 - q),
+        )
+    for a, b in ((0.02, 1), (0.05, 5), (5, 0.05), (0.1, 0.1), (2, 8)):
+        yield f"Beta({a}, {b})", lambda n, a=a, b=b: rng.beta(a, b, n), a / (a + b)
+
+
+@pytest.mark.parametrize("n", [2, 10, 50, 400])
+def test_the_interval_of_a_known_range_holds_skewed_means(n):
+    rng, runs = np.random.default_rng(n), 1000
+    for name, draw, mean in _laws(rng):
+        ends = [bounded_mean_interval(Moments.of(draw(n)), low=0, high=1) for _ in range(runs)]
+        low, high = np.array(ends).T
+        misses = np.array([np.sum(low > mean + 1e-12), np.sum(high < mean - 1e-12)])
+        # 2.5 % at either end; 168 comparisons.
+        assert (stats.binom.sf(misses - 1, runs, 0.025) > 1e-5).all(), name
+
+
+def test_the_symmetry_test_keeps_its_size_for_any_sizes():
+    rng, runs = np.random.default_rng(0), 2000
+    for sizes in (
+        np.r_[np.ones(4), np.zeros(500)],
+        np.ones(30),
+        rng.pareto(0.8, 200),
+        np.r_[9.0, np.ones(40)],
+    ):
+        signs = rng.choice([-1.0, 1.0], size=(runs, len(sizes)))
+        p_values = np.array([symmetry_test(Moments.of(row * sizes)).p_value for row in signs])
+        for level in (0.01, 0.05):
+            assert stats.binom.sf(np.sum(p_values <= level) - 1, runs, level) > 1e-5
+    # A shift of 0.8 spreads in 20 rows is found in more than half of all samples.
+    found = [symmetry_test(Moments.of(rng.normal(0.8, 1, 20))).p_value <= 0.05 for _ in range(300)]
+    assert np.mean(found) > 0.5

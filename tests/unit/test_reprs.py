@@ -98,6 +98,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "inference.PoissonBinomialLaw": lambda: inference.PoissonBinomialLaw.of(np.linspace(0, 1, 400)),
     "inference.PoissonSums": lambda: inference.PoissonSums(1.0, 2.0, np.zeros(1000), np.zeros(1000)),
     "inference.SimulatedLaw": lambda: inference.SimulatedLaw(V),
+    "inference.SymmetryTest": lambda: inference.symmetry_test(inference.Moments(9.0, 0.2, 1.5)),
     "inference.ViolationLaw": lambda: inference.ViolationLaw([inference.CoverageLaw(40, 0.1)] * 50, 0.9),
     "inputs.Features": lambda: check_features(np.zeros((300, 40))),
     "integrations.CalipersEvaluator": integrations.CalipersEvaluator,

@@ -8,21 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_array, as_numpy, generator
+from calipers.arrays import Array, RandomState, as_array, as_numpy
 from calipers.exceptions import InputError
-from calipers.inference import bca_interval, mean_estimate, paired_difference
+from calipers.inference import Moments, bounded_mean_p_value, bounded_ratio_interval, mean_estimate
 from calipers.inputs import (
     check_binary,
     check_confidence,
-    check_count,
     check_positive_probabilities,
     check_same_length,
     check_weights,
 )
 from calipers.results import Curve, Estimate
-
-_N_DRAWS = 5000
-_MAX_JACKKNIFE = 1_000_000
 
 
 def bayes_decision(probabilities: Any, *, false_positive_cost: float, false_negative_cost: float) -> Array:
@@ -89,7 +85,7 @@ def loss_ratio(
     pos_label: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_draws: int = _N_DRAWS,
+    n_draws: int | None = None,
     random_state: RandomState = None,
 ) -> Estimate:
     """Average cost of decisions after calibration, divided by the cost before; below 1 is a gain.
@@ -108,17 +104,14 @@ def loss_ratio(
         Repetitions of the rows.
     confidence : float
         Level of the interval.
-    n_draws : int
-        Bootstrap draws.
-    random_state : int, Generator or None
-        Source of the draws.
+    n_draws, random_state
+        Not used: the interval needs no draws any more.
 
     Returns
     -------
     Estimate
-        ``p_value`` tests whether both cost the same (paired t); ``details`` hold both average losses, the
-        number of changed decisions, and the paired difference. NaN, with a reason, when nothing was lost
-        before.
+        ``p_value`` tests whether both cost the same; ``details`` hold both average losses, the number of
+        changed decisions, and the paired difference. NaN, with a reason, when nothing was lost before.
 
     Raises
     ------
@@ -127,11 +120,13 @@ def loss_ratio(
 
     Notes
     -----
-    Ratio of two means over the same rows. A row's pair of losses takes at most seven values, so a bootstrap
-    sample is seven Poisson numbers, whatever n is; the interval is BCa with the exact jackknife. The
-    simulated coverage of the 95 % interval is in the guide to calibration. Rows are taken as independent
-    and both models as fixed: the noise of fitting the calibrator is not in it. With fewer than about 20
-    losses on either side it is rough.
+    Ratio of two means over the same rows. Interval: ratios r for which 0 is a plausible mean of (loss
+    after) - r (loss before), judged by an interval for rows of a known range
+    (`calipers.inference.bounded_ratio_interval`). It holds when few rows are lost, as with costs of 0.05
+    and 0.95, where a bootstrap never sees the losses that did not happen, and exists when no decision
+    changed. Test: the mean change over the rows whose decision changed, by the same interval; with equal
+    costs the exact test of discordant rows (McNemar). Rows are taken as independent and both models as
+    fixed: the noise of fitting the calibrator is not in it.
 
     Examples
     --------
@@ -143,7 +138,7 @@ def loss_ratio(
     >>> loss_ratio(y, p, world.link_at(p), **costs, random_state=0).high < 1
     True
     """
-    confidence, n_draws = check_confidence(confidence), check_count(n_draws, name="n_draws")
+    confidence = check_confidence(confidence)
     rows = _check_rows(y_true, (before, after), pos_label, sample_weight)
     losses = [_losses(rows.positive, p, false_positive_cost, false_negative_cost) for p in rows.stated]
     cells, masses = _cells(losses[0], losses[1], rows.weights)
@@ -152,32 +147,40 @@ def loss_ratio(
     base = Estimate(name="loss ratio", value=math.nan, n=float(masses.sum()), details=details)
     if details["loss_before"] == 0:
         return replace(base, reason="nothing was lost before calibration, so the ratio is undefined")
-    lost = masses @ cells
-    boot = bca_interval(
-        float(lost[1] / lost[0]),
-        _ratio_draws(cells, masses, n_draws, generator(random_state)),
-        _ratio_jackknife(cells, masses),
-        confidence=confidence,
-    )
-    change = paired_difference(losses[1], losses[0], name="change of loss", weights=rows.weights)
+    limit = float(max(false_positive_cost, false_negative_cost))
+    value = details["loss_after"] / details["loss_before"]
+    ends = bounded_ratio_interval(cells, masses, limit=limit, confidence=confidence)
+    change = Moments.of(cells[:, 1] - cells[:, 0], masses)
+    at_value = Moments.of(cells[:, 1] - value * cells[:, 0], masses)
     return replace(
-        base, value=boot.value, std_error=boot.std_error, low=boot.low, high=boot.high,
-        confidence=confidence, p_value=change.p_value, alternative="two-sided",
-        method="ratio of paired means, BCa bootstrap over cells; paired t test",
-        reason="; ".join(text for text in (boot.reason, _no_test(change)) if text),
-        details=details | {"difference": change.value, "difference_std_error": change.std_error},
-    )  # fmt: skip
+        base,
+        value=value,
+        std_error=at_value.std_error / details["loss_before"] if at_value.n > 1 else None,
+        low=ends.low,
+        high=ends.high,
+        confidence=confidence,
+        p_value=_equal_cost_p_value(cells, masses, limit),
+        alternative="two-sided",
+        method="ratio of paired means, Fieller's interval for losses of a known range",
+        details=details | {"difference": change.mean, "difference_std_error": change.std_error},
+    )
 
 
-def _loss_details(cells: np.ndarray, masses: np.ndarray) -> dict[str, float | None]:
+def _equal_cost_p_value(cells: np.ndarray, masses: np.ndarray, limit: float) -> float:
+    """Whether the rows whose loss changed gained as much as they lost; 1 when none changed."""
+    changes = cells[:, 1] - cells[:, 0]
+    moved = changes != 0
+    if not moved.any():
+        return 1.0
+    moments = Moments.of(changes[moved], masses[moved])
+    return bounded_mean_p_value(moments, null=0.0, low=-limit, high=limit)
+
+
+def _loss_details(cells: np.ndarray, masses: np.ndarray) -> dict[str, float]:
     """Average losses before and after, and the mass of changed decisions."""
     before, after = masses @ cells / masses.sum()
     changed = masses[cells[:, 0] != cells[:, 1]].sum()
     return {"loss_before": float(before), "loss_after": float(after), "changed": float(changed)}
-
-
-def _no_test(change: Estimate) -> str:
-    return f"no test: {change.reason}" if change.p_value is None and change.reason else ""
 
 
 def cost_curve(
@@ -212,7 +215,7 @@ def cost_curve(
     Returns
     -------
     Curve
-        Average cost with a pointwise Student interval.
+        Average cost with a pointwise interval for costs of a known range.
 
     Raises
     ------
@@ -234,20 +237,20 @@ def cost_curve(
             name="cost",
             weights=rows.weights,
             confidence=confidence,
+            limits=(0.0, max(float(p), 1 - float(p))),
         )
         for p in grid
     ]
-    ends = [[math.nan if end is None else end for end in (e.low, e.high)] for e in points]
     return Curve(
         name="cost",
         x=grid,
         y=np.array([float(e) for e in points]),
-        low=np.maximum(np.array([low for low, _ in ends]), 0.0),
-        high=np.array([high for _, high in ends]),
+        low=np.array([math.nan if e.low is None else e.low for e in points]),
+        high=np.array([math.nan if e.high is None else e.high for e in points]),
         confidence=confidence,
         x_label="cost parameter p (false positive p, false negative 1 - p)",
         y_label="average cost of a decision",
-        method="mean cost per threshold, pointwise Student interval",
+        method="mean cost per threshold, pointwise interval for costs of a known range",
     )
 
 
@@ -260,10 +263,10 @@ def loss_ratio_curve(
     pos_label: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_draws: int = 2000,
+    n_draws: int | None = None,
     random_state: RandomState = None,
 ) -> Curve:
-    """Loss ratio over the cost parameter p, with its pointwise bootstrap band (Figure 3 of the paper).
+    """Loss ratio over the cost parameter p, with its pointwise band (Figure 3 of the paper).
 
     Parameters
     ----------
@@ -294,7 +297,7 @@ def loss_ratio_curve(
     >>> float(curve.y[0])  # the false negative is gone, the false positive stays
     0.5
     """
-    grid, rng = check_thresholds(thresholds), generator(random_state)
+    grid = check_thresholds(thresholds)
     points = [
         loss_ratio(
             y_true,
@@ -305,8 +308,6 @@ def loss_ratio_curve(
             pos_label=pos_label,
             sample_weight=sample_weight,
             confidence=confidence,
-            n_draws=n_draws,
-            random_state=rng,
         )
         for p in grid
     ]
@@ -320,7 +321,7 @@ def loss_ratio_curve(
         confidence=confidence,
         x_label="cost parameter p (false positive p, false negative 1 - p)",
         y_label="cost after calibration / before",
-        method="ratio of paired means per threshold, pointwise BCa bootstrap",
+        method="ratio of paired means per threshold, pointwise Fieller interval for losses of a known range",
         details={"mean": float(np.nanmean(values)) if np.isfinite(values).any() else math.nan},
     )
 
@@ -358,20 +359,3 @@ def _cells(
     masses = np.bincount(pairs, weights, minlength=k * k).astype(np.float64)
     found = np.flatnonzero(masses)
     return np.stack([levels[found // k], levels[found % k]], axis=1), masses[found]
-
-
-def _ratio_draws(cells: np.ndarray, masses: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    """The ratio on Poisson resamples; a cell of mass m enters Poisson(m) times."""
-    lost = rng.poisson(masses, size=(n_draws, masses.size)) @ cells
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(lost[:, 0] > 0, lost[:, 1] / lost[:, 0], np.nan)
-
-
-def _ratio_jackknife(cells: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """The ratio without one row, once per row (in proportion, above a million rows)."""
-    lost = masses @ cells
-    left = lost - cells
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.where(left[:, 0] > 0, left[:, 1] / left[:, 0], lost[1] / lost[0])
-    shrink = max(1.0, float(masses.sum()) / _MAX_JACKKNIFE)
-    return np.repeat(ratios, np.maximum(1, np.rint(masses / shrink)).astype(np.int64))

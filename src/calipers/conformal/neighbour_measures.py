@@ -28,6 +28,9 @@ from calipers.conformal.neighbour_lists import (
     training_lists,
 )
 
+# Parts a float of 53 bits after the 40th.
+_SPLIT = float(2**13 + 1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
@@ -83,7 +86,8 @@ def mean_ratio(
     """Mean distance to other labels over mean distance to the own label, from sums and counts.
 
     With equal counts it is the ratio of the sums, as printed. An empty side is infinitely far away;
-    0/0 and inf/inf are 1: as near to the one side as to the other.
+    0/0 and inf/inf are 1: as near to the one side as to the other. Ratios are rounded to 40 significant
+    bits: those that are equal in exact arithmetic stay equal when their sums were rounded on the way.
 
     Examples
     --------
@@ -93,16 +97,38 @@ def mean_ratio(
     >>> mean_ratio(sums, counts, np.array([1.5, 0.0, 0.0, 1.0]), np.array([2, 2, 2, 2])).tolist()
     [2.0, 1.0, inf, inf]
     """
-    ratio: np.ndarray = np.divide(different, same, out=np.full(np.shape(different), np.inf), where=same > 0)
-    ratio[(same == 0) & (different == 0)] = 1.0
     uneven = n_same != n_different
-    if not np.any(uneven | (n_same == 0)):
+    if is_uneven := bool(np.any(uneven | (n_same == 0))):
+        # Multiplied before the one division: exact for whole distances, so that ties survive.
+        different = np.where(uneven, different * n_same, different)
+        same = np.where(uneven, same * n_different, same)
+    ratio: np.ndarray = np.divide(different, same, out=np.full(np.shape(different), np.inf), where=same > 0)
+    ratio = without_last_bits(ratio)
+    ratio[(same == 0) & (different == 0)] = 1.0
+    if not is_uneven:
         return ratio
-    np.multiply(ratio, n_same / np.maximum(n_different, 1), out=ratio, where=uneven & (same > 0))
     ratio[n_same == 0] = 0.0
     ratio[n_different == 0] = np.inf
     ratio[(n_same == 0) & (n_different == 0)] = 1.0
     return ratio
+
+
+def without_last_bits(x: np.ndarray) -> np.ndarray:
+    """Numbers rounded to 40 significant bits, a part in 10^12; infinity stays.
+
+    By Veltkamp's splitting: three operations, no logarithm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.conformal.neighbour_measures import without_last_bits
+    >>> without_last_bits(np.array([3.0000000000000004, 0.3, np.inf])).tolist()
+    [3.0, 0.3000000000001819, inf]
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        spread = x * _SPLIT
+        rounded = spread - (spread - x)
+    return np.where(np.isfinite(spread), rounded, x)
 
 
 class RatioMeasure:

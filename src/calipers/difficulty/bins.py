@@ -15,6 +15,11 @@ from calipers.difficulty.transformations import TransformOptions, draw_transform
 from calipers.exceptions import InputError, SmallSampleWarning, warn
 from calipers.inputs import check_count, check_fraction, check_vector, exact_level
 
+_TIED = (
+    "ease values are tied at an edge, so coverage per bin is close to 1 - alpha, not guaranteed; "
+    "split= sets rows aside for the edges and guarantees it"
+)
+
 
 def uniform_mass_limits(total: float, n_bins: int) -> np.ndarray:
     """Where bins of equal mass end, eq. 2: 0, floor(N/B), floor(2N/B), ..., N.
@@ -89,8 +94,9 @@ class DifficultyBins(BaseEstimator):
     transform, scale, n_transforms, similarity, relative, categorical, image_shape, unit, batch_size, progress
         As in `ease`.
     split : float, optional
-        Share of the calibration rows that only place the edges. Then coverage holds in every bin. None: the
-        same rows place edges and thresholds; coverage then holds on average over bins.
+        Share of the calibration rows that only place the edges; coverage then holds in every bin, with ties
+        too. None: every edge is the value of one calibration row, and only these rows are left out of the
+        thresholds; coverage holds in every bin unless ease values are tied at an edge.
     alpha : float, Fraction or Decimal
         Smallest level the bins must serve. Bins with too few rows for a finite threshold at that
         level are merged with their neighbour, with a warning and a note.
@@ -107,10 +113,13 @@ class DifficultyBins(BaseEstimator):
         Bin b holds edges_[b-1] < ease <= edges_[b]; 0 is the hardest, ends are open.
     counts_ : array (n_bins_,)
         Rows of each bin among those that placed the edges.
-    guarantee_ : {"group-conditional", "marginal"}
-        What the predictor built on these bins promises.
+    left_out_ : int array
+        Calibration rows that take no part in any threshold: they placed an edge.
+    guarantee_ : {"group-conditional", "approximate"}
+        What the predictor built on these bins promises: coverage 1 - alpha in every bin, or, with ease values
+        tied at an edge and no ``split``, coverage close to it without a proof.
     notes_ : tuple of str
-        What was merged and why.
+        What was merged and why, and what the guarantee lacks.
 
     Notes
     -----
@@ -118,6 +127,13 @@ class DifficultyBins(BaseEstimator):
     threshold cannot part equal values: they all go to the lower of their bins, and a bin that
     is left empty disappears. Transformations are drawn once in `fit` and kept, so `assign` is a fixed
     function of a row, and calibration and test rows are exchangeable.
+
+    The row that sets an edge always lies in the lower bin, a test row in either, so this row is not
+    exchangeable with the test rows of its bin: counted in its threshold, it costs up to 1 / (rows of the
+    bin) of coverage. (Section 4.2 of the paper counts it.) Without it coverage holds in every bin: let a
+    test row have rank T among itself and the N calibration rows. It falls between the calibration values at
+    positions r < s exactly when r < T <= s, and then, given all values, it is equally likely to be each
+    of the s - r rows at these ranks; the others are the s - r - 1 calibration rows between the edges.
 
     References
     ----------
@@ -134,7 +150,7 @@ class DifficultyBins(BaseEstimator):
     >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 1))
     >>> bins = DifficultyBins(n_bins=3, random_state=0).fit(X, model)
     >>> bins.assign(np.array([[0.0], [0.9], [2.0]])), bins.guarantee_
-    (array([0, 1, 2]), 'marginal')
+    (array([0, 1, 2]), 'group-conditional')
     """
 
     def __init__(
@@ -192,8 +208,8 @@ class DifficultyBins(BaseEstimator):
         self._draw(X, predict, draws)
         values = self.ease(X)
         self.binning_rows_ = self._binning_rows(values.size, order)
-        self.guarantee_ = "marginal" if self.split is None else "group-conditional"
         self._place_edges(values[self.binning_rows_], values.size)
+        self._leave_out(values)
         return self
 
     def ease(self, X: Any) -> np.ndarray:
@@ -225,13 +241,12 @@ class DifficultyBins(BaseEstimator):
         return self.bin_of(self.ease(X))
 
     def assign_calibration(self, X: Any) -> np.ndarray:
-        """As `assign` for the rows of `fit`; those that only placed the edges get -1.
+        """As `assign` for the rows of `fit`; those of ``left_out_`` get -1.
 
         No test row ever has bin -1, so these rows take no part in any threshold.
         """
         bins = self.assign(X)
-        if self.split is not None:
-            bins[self.binning_rows_] = -1
+        bins[self.left_out_] = -1
         return bins
 
     def bin_of(self, ease: Any) -> np.ndarray:
@@ -281,7 +296,7 @@ class DifficultyBins(BaseEstimator):
         if edges.size < self.n_bins:
             notes.append(f"{self.n_bins} bins asked for, {edges.size} can be told apart: equal ease values")
         needed = self._needed(n, values.size)
-        kept, merged = merge_small(counts, needed)
+        kept, merged = merge_small(counts, needed, spare=1 if self.split is None else 0)
         if kept.size < edges.size:
             notes.append(
                 f"{edges.size} bins merged into {kept.size}, because every bin needs "
@@ -293,9 +308,26 @@ class DifficultyBins(BaseEstimator):
         self.n_bins_ = int(kept.size)
         self.notes_ = tuple(notes)
 
+    def _leave_out(self, values: np.ndarray) -> None:
+        """Which rows set no threshold, and what that leaves of the guarantee."""
+        self.guarantee_ = "group-conditional"
+        if self.split is not None:
+            self.left_out_ = self.binning_rows_
+            return
+        on_edge = np.flatnonzero(np.isin(values, self.edges_))
+        if on_edge.size > self.edges_.size:
+            self.guarantee_ = "approximate"
+            self.notes_ = (*self.notes_, _TIED)
+        edge_of = np.searchsorted(self.edges_, values[on_edge])
+        # Rows tied with an edge stay: they are as likely as a test row of that value to be in the lower bin.
+        single = np.bincount(edge_of, minlength=self.edges_.size) == 1
+        self.left_out_ = on_edge[single[edge_of]]
 
-def merge_small(counts: np.ndarray, needed: float) -> tuple[np.ndarray, np.ndarray]:
+
+def merge_small(counts: np.ndarray, needed: float, *, spare: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Which bins end a merged bin, and the merged counts: from the hardest on, until each has enough.
+
+    Every bin but the last needs ``spare`` rows more: those that set its upper edge.
 
     Examples
     --------
@@ -303,13 +335,15 @@ def merge_small(counts: np.ndarray, needed: float) -> tuple[np.ndarray, np.ndarr
     >>> from calipers.difficulty.bins import merge_small
     >>> [a.tolist() for a in merge_small(np.array([5, 5, 9, 3]), 9)]
     [[1, 3], [10, 12]]
+    >>> [a.tolist() for a in merge_small(np.array([9, 9, 9]), 9, spare=1)]
+    [[1, 2], [18, 9]]
     """
     ends: list[int] = []
     sums: list[int] = []
     running = 0
     for b, count in enumerate(counts.tolist()):
         running += count
-        if running >= needed:
+        if running >= needed + (spare if b < counts.size - 1 else 0):
             ends.append(b)
             sums.append(running)
             running = 0

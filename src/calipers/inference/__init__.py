@@ -10,8 +10,10 @@ from calipers.inference.bootstrap import (
     bca_interval,
     poisson_sums,
 )
+from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bounded_mean_p_value
 from calipers.inference.correlation import correlation_interval
 from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.effective import effective_quantile, effective_rows
 from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
@@ -33,10 +35,13 @@ from calipers.inference.rank_tests import (
     critical_difference,
     friedman_test,
 )
+from calipers.inference.ratio import bounded_ratio_interval
 from calipers.inference.state import Result, State
+from calipers.inference.symmetry import SymmetryTest, symmetry_test
 from calipers.inference.violation_law import ViolationLaw
 
 __all__ = [
+    "BOUNDED_METHOD",
     "NO_EXACT_LAW",
     "BootstrapResult",
     "CalibrationLaw",
@@ -53,6 +58,7 @@ __all__ = [
     "Result",
     "SimulatedLaw",
     "State",
+    "SymmetryTest",
     "ViolationLaw",
     "average_shared_rank",
     "bca_bootstrap",
@@ -61,10 +67,15 @@ __all__ = [
     "binomial_p_value",
     "block_ranks",
     "bonferroni",
+    "bounded_mean_interval",
+    "bounded_mean_p_value",
+    "bounded_ratio_interval",
     "clopper_pearson",
     "compare_ranks",
     "correlation_interval",
     "critical_difference",
+    "effective_quantile",
+    "effective_rows",
     "fit_logistic",
     "friedman_test",
     "holm",
@@ -79,6 +90,7 @@ __all__ = [
     "run_sum_permutation_test",
     "sidak",
     "sidak_confidence",
+    "symmetry_test",
     "wilson",
 ]
 

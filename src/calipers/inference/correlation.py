@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-from calipers.inference.proportions import normal_quantile
+from calipers.inference.effective import effective_quantile
 
 
-def correlation_interval(correlation: float, std_error: float, confidence: float) -> tuple[float, float]:
+def correlation_interval(
+    correlation: float, std_error: float, confidence: float, *, rows: float = math.inf
+) -> tuple[float, float]:
     """Interval of a correlation, normal on Fisher's scale ``z = atanh(r)``.
 
     Parameters
@@ -18,6 +20,8 @@ def correlation_interval(correlation: float, std_error: float, confidence: float
         Its standard error.
     confidence : float
         Level of the interval.
+    rows : float
+        Rows that carry the standard error (`effective_rows`).
 
     Returns
     -------
@@ -31,6 +35,6 @@ def correlation_interval(correlation: float, std_error: float, confidence: float
     >>> print(f"{low:.3f} {high:.3f}")
     0.679 0.879
     """
-    half = normal_quantile(confidence) * std_error / (1.0 - correlation * correlation)
+    half = effective_quantile(confidence, rows) * std_error / (1.0 - correlation * correlation)
     centre = math.atanh(correlation)
     return math.tanh(centre - half), math.tanh(centre + half)

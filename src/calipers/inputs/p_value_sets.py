@@ -11,7 +11,7 @@ from calipers.exceptions import InputError
 from calipers.inputs.levels import check_alphas, exact_level
 
 # p-values are counts divided by n + 1: two different ones are never as close as this.
-_P_VALUE_NOISE = 1e-12
+P_VALUE_NOISE = 1e-12
 
 
 def sets_at(p: Array, alpha: Any) -> Array:
@@ -35,6 +35,6 @@ def level_floors(p: Array, alpha: Any) -> Array:
             f"alpha must be one level or one per label ({p.shape[1]}), got {len(levels)}. "
             "For several levels use efficiency_curve."
         )
-    exact = np.array([float(exact_level(a)) for a in levels]) + _P_VALUE_NOISE
+    exact = np.array([float(exact_level(a)) for a in levels]) + P_VALUE_NOISE
     xp = namespace(p)
     return xp.astype(on_device_of(exact, p), p.dtype)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from calipers.arrays import Array, count_along, namespace, pick_columns
+import numpy as np
+
+from calipers.arrays import Array, as_numpy, count_along, namespace, pick_columns
+from calipers.inputs.p_value_sets import P_VALUE_NOISE
 
 
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
@@ -31,3 +34,13 @@ def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
         "credibility": largest,
         "empty": xp.astype(size == 0, xp.float64),
     }
+
+
+def criterion_gaps(first: dict[str, Array], second: dict[str, Array], p: Array) -> dict[str, np.ndarray]:
+    """First minus second row by row, exactly 0 where rounding alone tells the two apart.
+
+    p-values are counts over calibration rows: sums of them are equal, or differ by far more than rounding.
+    """
+    noise = int(p.shape[1]) * max(P_VALUE_NOISE, float(namespace(p).finfo(p.dtype).eps) / 2)
+    gaps = {name: as_numpy(first[name]) - as_numpy(second[name]) for name in first}
+    return {name: np.where(np.abs(gap) <= noise, 0.0, gap) for name, gap in gaps.items()}

@@ -6,22 +6,14 @@ largest p-value apart, four that use the observed label. Smaller is better in al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inference import (
-    Moments,
-    State,
-    binomial_p_value,
-    clopper_pearson,
-    mean_estimate,
-    repetitions,
-)
+from calipers.inference import Moments, State, repetitions
 from calipers.inputs import (
     check_alphas,
     check_confidence,
@@ -32,42 +24,36 @@ from calipers.inputs import (
     exact_level,
     sets_at,
 )
-from calipers.metrics.contributions import criterion_rows
+from calipers.metrics.contributions import criterion_gaps, criterion_rows
+from calipers.metrics.criteria_estimates import (
+    BINARY_NOTES,
+    CRITERIA,
+    LEVEL_DEPENDENT,
+    NO_NULL,
+    NOTES,
+    SHARES,
+    TIE_BREAKS,
+    by_label_from_moments,
+    criteria_from_moments,
+    criterion_estimate,
+    criterion_range,
+    difference_from_moments,
+    title_at,
+)
 from calipers.metrics.entry import MetricEntry, known_options
-from calipers.results import Curve, Estimate, EstimateTable
+from calipers.results import Curve, EstimateTable
 
-# name -> what it averages over rows
-CRITERIA = {
-    "S": "sum of p-values",
-    "N": "number of labels in the set",
-    "U": "unconfidence: second largest p-value",
-    "F": "fuzziness: sum of p-values but a largest one",
-    "M": "multiple: sets with more than one label",
-    "E": "excess: labels beyond the first in the set",
-    "OU": "observed unconfidence: largest p-value of a false label",
-    "OF": "observed fuzziness: sum of p-values of false labels",
-    "OM": "observed multiple: sets with a false label",
-    "OE": "observed excess: false labels in the set",
-}
-# Keys that decide between predictors of equal U or F, and of equal M or E.
-TIE_BREAKS = {"credibility": "largest p-value", "empty": "sets without a label"}
-# Theorem 1: true conditional probabilities are optimal for these four, and for no other with three labels.
-PROBABILISTIC = frozenset({"S", "N", "OF", "OE"})
-# Criteria that depend on the level, and those whose rows are 0 or 1.
-LEVEL_DEPENDENT = ("N", "M", "E", "OM", "OE", "empty")
-SHARES = frozenset({"M", "OM", "empty"})
-_TIE_BREAK_OF = {"U": "credibility", "F": "credibility", "M": "empty", "E": "empty"}
-
-_NO_NULL = "no null: how small a criterion could be depends on the problem, not on the predictor's soundness"
-_NOTES = (
-    "S, N, OF, OE are probabilistic: true probabilities are optimal for them. Choose and tune by these.",
-    "U, F, M, E, OU, OM are not, with three labels or more: report them, do not optimise them.",
-    "Equal U or F: the smaller credibility is better. Equal M or E: more empty sets are better.",
-)
-_BINARY_NOTES = (
-    "With two labels U = F, M = E, OU = OF, OM = OE, and true probabilities, ties broken well, are optimal.",
-    _NOTES[2],
-)
+__all__ = [
+    "ENTRIES",
+    "SHARES",
+    "by_label_from_moments",
+    "criteria_from_moments",
+    "difference_from_moments",
+    "efficiency",
+    "efficiency_by_label",
+    "efficiency_curve",
+    "efficiency_difference",
+]
 
 
 def efficiency(
@@ -114,9 +100,12 @@ def efficiency(
     Notes
     -----
     Each is a mean over rows. A label is in the set when p > alpha; p-values in float32 are compared with
-    alpha in float32, so that 0.1 means 0.1. Intervals: Student t for means, Clopper-Pearson for the
-    shares M, OM and empty; they measure the luck of the test rows for this predictor, not the luck of its
-    calibration rows. Cost: one pass.
+    alpha in float32, so that 0.1 means 0.1. Intervals: Clopper-Pearson for the shares M, OM and empty, its
+    extension to rows of a known range for the others (`calipers.inference.bounded_mean_interval`): rows lie
+    in [0, 1] for U, OU and credibility, in [0, K] for S and N, in [0, K - 1] for F, E, OF and OE. They hold
+    for good predictors too, whose rare bad rows make Student's t miss the mean in a third of all samples;
+    they measure the luck of the test rows for this predictor, not the luck of its calibration rows. Cost:
+    one pass.
 
     References
     ----------
@@ -132,10 +121,13 @@ def efficiency(
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
     level = check_confidence(confidence)
     rows = criterion_rows(p, codes, sets_at(p, alpha))
+    n_labels = int(p.shape[1])
+    ranges = {name: criterion_range(name, n_labels) for name in rows}
     if phi is not None:
-        rows["S_phi"] = _transformed_sums(p, phi)
-    table = {name: _estimate(name, x, weights, level) for name, x in _on_host(rows, weights).items()}
-    return EstimateTable(table, title=_title(alpha), notes=_BINARY_NOTES if p.shape[1] == 2 else _NOTES)
+        rows["S_phi"], ranges["S_phi"] = _transformed_sums(p, phi)
+    moments = _moments(rows, weights)
+    table = {name: criterion_estimate(name, m, ranges[name], level) for name, m in moments.items()}
+    return EstimateTable(table, title=title_at(alpha), notes=BINARY_NOTES if n_labels == 2 else NOTES)
 
 
 def efficiency_by_label(
@@ -185,14 +177,6 @@ def efficiency_by_label(
     return by_label_from_moments(moments, names=names, alpha=alpha, confidence=level)
 
 
-def by_label_from_moments(
-    moments: Mapping[tuple[str, int], Moments], *, names: Sequence[Any], alpha: Any, confidence: float
-) -> EstimateTable:
-    """The table of `efficiency_by_label` from the moments of every criterion and label."""
-    table = {f"{name} | {names[k]}": _estimate(name, m, None, confidence) for (name, k), m in moments.items()}
-    return EstimateTable(table, title=f"{_title(alpha)}, by observed label", notes=_NOTES[:2])
-
-
 def efficiency_difference(
     y_true: Any,
     p_values: Any,
@@ -222,8 +206,13 @@ def efficiency_difference(
 
     Notes
     -----
-    Means: paired Student t. Shares (M, OM, empty): exact test of the discordant rows (McNemar), interval
-    by Student t. Twelve tests at once: correct with `calipers.inference.holm` when all are read.
+    Null: two equal predictors, whose p-values could be exchanged in any row, so that a difference is as
+    likely negative as positive. Shares (M, OM, empty): exact test of the discordant rows (McNemar). Others:
+    a bound on sums of random signs, for few and for heavy-tailed differences too
+    (`calipers.inference.symmetry_test`). The interval holds the difference of the means of any two
+    predictors, exchangeable or not (`calipers.inference.bounded_mean_interval` on the range of a
+    difference), so it may hold 0 where the test rejects. Differences within rounding are exactly 0. Twelve
+    tests at once: correct with `calipers.inference.holm` when all are read.
 
     Examples
     --------
@@ -246,28 +235,13 @@ def efficiency_difference(
     second = criterion_rows(other, codes, sets_at(other, alpha))
     counts = np.ones(p.shape[0], dtype=np.int64) if weights is None else repetitions(weights)
     moments, discordant = {}, {}
-    for name in first:
-        gap = as_numpy(first[name]) - as_numpy(second[name])
+    for name, gap in criterion_gaps(first, second, p).items():
         moments[name] = Moments.of(gap, weights)
         if name in SHARES and counts is not None:
             discordant[name] = int(counts[gap > 0].sum()), int(counts[gap < 0].sum())
-    return difference_from_moments(moments, discordant, alpha=alpha, confidence=level)
-
-
-def difference_from_moments(
-    moments: Mapping[str, Moments],
-    discordant: Mapping[str, tuple[int, int]],
-    *,
-    alpha: Any,
-    confidence: float,
-) -> EstimateTable:
-    """The table of `efficiency_difference` from the moments of the gaps, and rows where only one is 1."""
-    table = {name: _difference(name, m, discordant.get(name), confidence) for name, m in moments.items()}
-    preferred = {name: _preferred(name, table) for name in CRITERIA}
-    table = {
-        name: replace(e, details={**e.details, "preferred": preferred.get(name)}) for name, e in table.items()
-    }
-    return EstimateTable(table, title=f"{_title(alpha)}: first minus second", notes=_NOTES)
+    return difference_from_moments(
+        moments, discordant, alpha=alpha, confidence=level, n_labels=int(p.shape[1])
+    )
 
 
 def efficiency_curve(
@@ -311,7 +285,8 @@ def efficiency_curve(
     levels, _ = check_alphas(np.arange(1, 100) / 100 if alphas is None else alphas, name="alphas")
     level = check_confidence(confidence)
     rows = (as_numpy(criterion_rows(p, codes, sets_at(p, a))[criterion]) for a in levels)
-    points = [_estimate(criterion, x, weights, level) for x in rows]
+    limits = criterion_range(criterion, int(p.shape[1]))
+    points = [criterion_estimate(criterion, Moments.of(x, weights), limits, level) for x in rows]
     return Curve(
         name=criterion,
         x=np.array([float(exact_level(a)) for a in levels]),
@@ -326,11 +301,11 @@ def efficiency_curve(
     )
 
 
-def _on_host(rows: dict[str, Array], weights: np.ndarray | None) -> dict[str, np.ndarray | Moments]:
-    """The rows as numpy arrays, or their moments when they lie on a device and have no weights."""
+def _moments(rows: dict[str, Array], weights: np.ndarray | None) -> dict[str, Moments]:
+    """Moments of each criterion; rows without weights that lie on a device are summed there."""
     table = list(rows.values())
     if weights is not None or isinstance(table[0], np.ndarray):
-        return {name: as_numpy(x) for name, x in rows.items()}
+        return {name: Moments.of(as_numpy(x), weights) for name, x in rows.items()}
     return dict(zip(rows, Moments.of_each(namespace(table[0]).stack(table)), strict=True))
 
 
@@ -344,84 +319,14 @@ def _check(
     return p, codes, check_weights(sample_weight, n)
 
 
-def criteria_from_moments(
-    moments: Mapping[str, Moments], *, alpha: Any, confidence: float = 0.95
-) -> EstimateTable:
-    """The table of `efficiency` from the moments of each criterion's rows, as blocks of rows give them."""
-    table = {name: _estimate(name, found, None, confidence) for name, found in moments.items()}
-    return EstimateTable(table, title=_title(alpha), notes=_NOTES)
-
-
-def _estimate(
-    name: str, rows: np.ndarray | Moments, weights: np.ndarray | None, confidence: float
-) -> Estimate:
-    details = {
-        "meaning": (CRITERIA | TIE_BREAKS).get(name, "sum of transformed p-values"),
-        "probabilistic": name in PROBABILISTIC or name == "S_phi",
-    }
-    if name in _TIE_BREAK_OF:
-        details["tie_break"] = _TIE_BREAK_OF[name]
-    if name not in SHARES:
-        mean = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
-        return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])), details=details)
-    hits, total = _hits(rows, weights)
-    low, high = clopper_pearson(hits, total, confidence=confidence)
-    return Estimate(
-        name=name,
-        value=hits / total,
-        std_error=float(np.sqrt(hits / total * (1 - hits / total) / total)),
-        low=float(low),
-        high=float(high),
-        confidence=confidence,
-        n=total,
-        method="share of rows, Clopper-Pearson interval",
-        reason=_NO_NULL,
-        details=details,
-    )
-
-
-def _hits(rows: np.ndarray | Moments, weights: np.ndarray | None) -> tuple[float, float]:
-    """Rows (weight) that are 1, and all of them; a count that passed through a mean is whole again."""
-    if isinstance(rows, Moments):
-        hits = rows.n * rows.mean
-        return (float(np.rint(hits)) if rows.n == int(rows.n) else hits), rows.n
-    if weights is None:
-        return float(rows.sum()), float(len(rows))
-    return float(weights[rows > 0].sum()), float(weights.sum())
-
-
-def _difference(
-    name: str, moments: Moments, discordant: tuple[int, int] | None, confidence: float
-) -> Estimate:
-    result = mean_estimate(moments, name=name, confidence=confidence, null=0.0)
-    if discordant is None:
-        return result
-    more, fewer = discordant
-    p_value = float(binomial_p_value(more, more + fewer, 0.5)) if more + fewer else 1.0
-    return replace(
-        result,
-        p_value=p_value,
-        alternative="two-sided",
-        method=f"{result.method}, exact test of discordant rows",
-        details={"first_only": more, "second_only": fewer},
-    )
-
-
-def _preferred(name: str, table: dict[str, Estimate]) -> str | None:
-    gap = float(table[name])
-    if gap == 0 and name in _TIE_BREAK_OF:
-        key = _TIE_BREAK_OF[name]
-        # Smaller credibility is better, more empty sets are better.
-        gap = float(table[key]) * (1 if key == "credibility" else -1)
-    return None if gap == 0 else "first" if gap < 0 else "second"
-
-
-def _transformed_sums(p: Array, phi: Callable[[Any], Any]) -> Array:
+def _transformed_sums(p: Array, phi: Callable[[Any], Any]) -> tuple[Array, tuple[float, float]]:
+    """Sums of phi over the labels, and the range of one row."""
     grid = np.asarray(phi(np.linspace(0.0, 1.0, 1001)), dtype=float)
     if grid.shape != (1001,) or not np.isfinite(grid).all() or not (np.diff(grid) > 0).all():
         raise InputError("phi must map arrays to arrays, finite and strictly increasing on [0, 1].")
-    xp = namespace(p)
-    return xp.sum(phi(xp.astype(p, xp.float64)), axis=1)
+    xp, n_labels = namespace(p), int(p.shape[1])
+    sums = xp.sum(phi(xp.astype(p, xp.float64)), axis=1)
+    return sums, (n_labels * float(grid[0]), n_labels * float(grid[-1]))
 
 
 def _criterion(name: str) -> str:
@@ -478,8 +383,8 @@ ENTRIES = (
         direction="lower",
         good="as small as the problem allows; compare predictors on the same rows",
         bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t; Clopper-Pearson for shares",
+        no_null=NO_NULL,
+        interval="for rows of a known range; Clopper-Pearson for shares",
         **_COMMON,
     ),
     MetricEntry(
@@ -489,8 +394,8 @@ ENTRIES = (
         direction="lower",
         good="as small as the problem allows, and even over labels",
         bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t; Clopper-Pearson for shares",
+        no_null=NO_NULL,
+        interval="for rows of a known range; Clopper-Pearson for shares",
         **_COMMON,
     ),
     MetricEntry(
@@ -500,8 +405,8 @@ ENTRIES = (
         direction="lower",
         good="negative: the first predictor is more efficient",
         bounds=(float("-inf"), float("inf")),
-        null="both predictors are equally efficient on average",
-        interval="paired Student t",
+        null="equal predictors: a difference is as likely negative as positive in every row",
+        interval="for paired differences of a known range",
         **_COMMON,
     ),
 )

@@ -13,7 +13,7 @@ from calipers.inference.state import Result, State
 from calipers.inputs import check_p_values
 from calipers.inputs.p_value_sets import level_floors, sets_at
 from calipers.inputs.rows import Rows, at_label
-from calipers.metrics.contributions import criterion_rows
+from calipers.metrics.contributions import criterion_gaps, criterion_rows
 from calipers.metrics.criteria import (
     SHARES,
     by_label_from_moments,
@@ -39,12 +39,13 @@ class CriteriaState(State):
         Level of the intervals.
     """
 
-    __slots__ = ("alpha", "confidence", "counts", "moments")
+    __slots__ = ("alpha", "confidence", "counts", "moments", "n_labels")
 
     def __init__(self, alpha: Any, confidence: float) -> None:
         self.alpha, self.confidence = alpha, confidence
         self.moments: dict[str, Moments] = {}
         self.counts: np.ndarray | None = None
+        self.n_labels: int | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -54,6 +55,7 @@ class CriteriaState(State):
     def absorb(self, block: Rows) -> None:
         """Add the block's rows."""
         p, codes = block["p_values"], block["codes"]
+        self.n_labels = int(p.shape[1])
         if (compiled := block.kernels) is not None and block.weights is None:
             self._absorb_fused(p, codes, compiled)
             return
@@ -87,6 +89,7 @@ class CriteriaState(State):
     def merge(self, other: Self) -> Self:
         """Pool moments and counts."""
         self._add(other.moments)
+        self.n_labels = other.n_labels if self.n_labels is None else self.n_labels
         if other.counts is not None:
             self._count(other.counts)
         return self
@@ -98,7 +101,9 @@ class CriteriaState(State):
         if self.counts is not None:
             total._add(whole_moments(self.counts))
         ordered = {name: total.moments[name] for name in _ORDER}
-        return criteria_from_moments(ordered, alpha=self.alpha, confidence=self.confidence)
+        return criteria_from_moments(
+            ordered, alpha=self.alpha, confidence=self.confidence, n_labels=self.n_labels
+        )
 
 
 def continuous_rows(p: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
@@ -207,6 +212,7 @@ class DifferenceState(State):
     moments: dict[str, Moments] = field(default_factory=dict)
     # Rows where the first, or the second, is larger, repeated by weights; None when these are not whole.
     discordant: dict[str, np.ndarray] | None = field(default_factory=dict)
+    n_labels: int | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -220,8 +226,8 @@ class DifferenceState(State):
         first = criterion_rows(p, codes, sets_at(p, self.alpha))
         second = criterion_rows(other, codes, sets_at(other, self.alpha))
         counts = np.ones(block.n, dtype=np.int64) if block.weights is None else repetitions(block.weights)
-        for name, a in first.items():
-            gap = np.asarray(a) - np.asarray(second[name])
+        self.n_labels = int(p.shape[1])
+        for name, gap in criterion_gaps(first, second, p).items():
             own = Moments.of(gap, block.weights)
             self.moments[name] = self.moments.get(name, Moments()).merge(own)
             if name in SHARES and counts is not None and self.discordant is not None:
@@ -233,6 +239,7 @@ class DifferenceState(State):
         """Pool the differences."""
         for name, theirs in other.moments.items():
             self.moments[name] = self.moments.get(name, Moments()).merge(theirs)
+        self.n_labels = other.n_labels if self.n_labels is None else self.n_labels
         if self.discordant is None or other.discordant is None:
             self.discordant = None
         else:
@@ -243,4 +250,6 @@ class DifferenceState(State):
     def finish(self) -> Result:
         """The table of differences."""
         pairs = {name: (int(a), int(b)) for name, (a, b) in (self.discordant or {}).items()}
-        return difference_from_moments(self.moments, pairs, alpha=self.alpha, confidence=self.confidence)
+        return difference_from_moments(
+            self.moments, pairs, alpha=self.alpha, confidence=self.confidence, n_labels=self.n_labels
+        )

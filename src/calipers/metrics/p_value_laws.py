@@ -51,7 +51,8 @@ def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: flo
 
     Notes
     -----
-    Student t interval over objects, for the calibration rows at hand.
+    The interval is the one for rows between 0 and 1 (`calipers.inference.bounded_mean_interval`), for the
+    calibration rows at hand.
 
     References
     ----------
@@ -73,7 +74,8 @@ def average_of(
     rows: np.ndarray | Moments, *, weights: np.ndarray | None = None, confidence: float = 0.95
 ) -> Estimate:
     """The estimate of `average_p_value` from checked rows, or from the moments of many blocks."""
-    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence)
+    limits = (0.0, 1.0)
+    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence, limits=limits)
     reason = "no null: how small it could be depends on how different the anomalies are"
     return replace(mean, reason="; ".join(filter(None, [mean.reason, reason])))
 
@@ -242,7 +244,7 @@ ENTRIES = (
         good="close to 1 / (n + 1) on anomalies, about 1/2 on ordinary objects",
         bounds=(0.0, 1.0),
         no_null="how small it could be depends on how different the anomalies are",
-        interval="Student t",
+        interval="for rows of a known range",
         merge="moments",
         state=average_state,
         weighted=True,

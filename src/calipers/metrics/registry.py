@@ -19,6 +19,7 @@ _MODULES = (
     "probability_scores",
     "adaptivity.violation",
     "adaptivity.size",
+    "adaptivity.rank_gaps",
     "adaptivity.concordance",
     "adaptivity.regression",
     "reliability",

@@ -24,7 +24,7 @@ from calipers.performance.feature_map import FeatureFunction, FeatureMap
 from calipers.performance.fitting import fit_blocks, seeded_clone
 from calipers.performance.guarantee import Guarantee, losses_needed
 from calipers.performance.learners import QuantileLearner, default_classifier, default_quantile_learner
-from calipers.performance.outcomes import OutcomeFunction, resolve_outcome
+from calipers.performance.outcomes import ConfusionOutcome, OutcomeFunction, resolve_outcome
 from calipers.performance.progress import Progress
 from calipers.performance.rows import Rows, check_rows
 from calipers.performance.splitting import plan_blocks
@@ -66,8 +66,9 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
     estimator : estimator
         The algorithm.
     outcome : str or callable
-        "confusion" (correct, false_positive, false_negative with positive label 1; `ConfusionOutcome` for
-        another), "correctness", "prediction", or ``outcome(estimator, X, y)`` with one symbol per row.
+        "confusion" (correct, false_positive, false_negative, the larger of two labels being positive;
+        `ConfusionOutcome` for the other), "correctness", "prediction", or ``outcome(estimator, X, y)`` with
+        one symbol per row.
     alpha : float
         Allowed miscoverage.
     n_points, train_size : int or None
@@ -166,6 +167,8 @@ class SymbolicPerformance(MetaEstimatorMixin, BaseEstimator):
         check_alpha(self.alpha)
         options, outcome = fit_options(self), resolve_outcome(self.outcome)
         rows = check_rows(X, y)
+        if isinstance(outcome, ConfusionOutcome) and rows.y is not None:
+            outcome = outcome.for_labels(rows.y)
         order, fits, auxiliary = generator(self.random_state).spawn(3)
         plan = plan_blocks(
             len(rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calipers.calibration import bayes_decision, cost_curve, loss_ratio, loss_ratio_curve
 from calipers.datasets import ScoreWorld
@@ -83,21 +84,39 @@ def test_nothing_lost_before_is_undefined_with_a_reason() -> None:
     assert "nothing was lost before" in ratio.reason
 
 
-def test_no_change_is_a_ratio_of_one_without_error_bar() -> None:
-    ratio = loss_ratio(Y, BEFORE, BEFORE, **COSTS, random_state=0)
+def test_no_change_is_a_ratio_of_one_with_an_error_bar() -> None:
+    # Decisions that did not change in six rows may still change in others.
+    ratio = loss_ratio(Y, BEFORE, BEFORE, **COSTS)
     assert ratio.value == 1
-    assert ratio.low is None
-    assert "every resample gives the same value" in ratio.reason
-    assert "no test" in ratio.reason
+    assert ratio.low < 1 < ratio.high
+    assert ratio.p_value == 1
 
 
-def test_the_jackknife_of_many_rows_is_thinned_in_proportion() -> None:
+def test_nothing_lost_after_has_an_upper_end() -> None:
+    ratio = loss_ratio(Y, BEFORE, Y.astype(float), **COSTS)
+    assert ratio.value == ratio.low == 0
+    assert 0 < ratio.high < np.inf
+
+
+def test_equal_costs_are_tested_as_discordant_rows() -> None:
+    # 9 false negatives become right, 2 negatives become false positives: 2 P(K <= 2), K of 11.
+    y = np.r_[np.ones(9), np.zeros(2), np.zeros(20)].astype(int)
+    before = np.r_[np.full(9, 0.2), np.full(22, 0.1)]
+    after = np.r_[np.full(11, 0.8), np.full(20, 0.1)]
+    ratio = loss_ratio(y, before, after, false_positive_cost=1, false_negative_cost=1)
+    assert ratio.p_value == pytest.approx(2 * stats.binom.cdf(2, 11, 0.5))
+    assert ratio.details["difference"] == pytest.approx(-7 / 31)
+
+
+def test_the_interval_and_the_standard_error_shrink_with_the_rows() -> None:
     p, y = ScoreWorld("uniform", "shift", 1.0).sample(4000, random_state=0)
     after = np.clip(p + 0.1, 0, 1)
-    plain = loss_ratio(y, p, after, **COSTS, random_state=0)
-    heavy = loss_ratio(y, p, after, **COSTS, sample_weight=np.full(4000, 1000.0), random_state=0)
+    plain = loss_ratio(y, p, after, **COSTS)
+    heavy = loss_ratio(y, p, after, **COSTS, sample_weight=np.full(4000, 1000))
     assert heavy.value == pytest.approx(plain.value)
-    assert heavy.std_error == pytest.approx(plain.std_error / np.sqrt(1000), rel=0.1)
+    assert heavy.std_error == pytest.approx(plain.std_error / np.sqrt(1000), rel=0.001)
+    # Many rows: the interval of the delta method.
+    assert heavy.high - heavy.low == pytest.approx(2 * 1.96 * heavy.std_error, rel=0.01)
 
 
 def test_the_curves_are_their_points() -> None:

@@ -5,6 +5,8 @@ Nothing here is shared with the library: plain loops over one bag at a time.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 
 
@@ -13,15 +15,17 @@ def ratio_score(i, distances, labels, k):
     same = sorted(distances[i, j] for j in others if labels[j] == labels[i])[:k]
     different = sorted(distances[i, j] for j in others if labels[j] != labels[i])[:k]
     if not same and not different:
-        return 1.0
+        return 1
     if not same:
-        return 0.0
+        return 0
     if not different:
         return np.inf
     near, far = sum(same), sum(different)
     if near == 0:
-        return 1.0 if far == 0 else np.inf
-    return (far / near) * (len(same) / len(different))
+        return 1 if far == 0 else np.inf
+    # Exact for fractions; equal ratios of square roots in 28 digits agree in 20.
+    ratio = far * len(same) / (near * len(different))
+    return round(ratio, 20) if isinstance(ratio, Decimal) else ratio
 
 
 def probability_score(i, distances, labels, k):
@@ -53,7 +57,7 @@ def p_values(train, labels, test, k, measure, *, label_conditional=False, tau=No
     m, n = test.shape
     result = np.empty((m, len(names)))
     for t in range(m):
-        bag = np.zeros((n + 1, n + 1))
+        bag = np.zeros((n + 1, n + 1), dtype=train.dtype)
         bag[:n, :n], bag[n, :n], bag[:n, n] = train, test[t], test[t]
         for column, name in enumerate(names):
             y = np.append(labels, name)

@@ -1,5 +1,9 @@
 """The PAC threshold against the binomial tail; weighted conformal prediction against its definition."""
 
+from fractions import Fraction
+from itertools import accumulate
+from math import comb
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,6 +19,24 @@ from calipers.conformal import (
 )
 from calipers.exceptions import InputError
 from tests.unit.conformal.worlds import FirstColumn, KnownProbabilities, labelled
+
+
+@pytest.mark.parametrize(
+    ("alpha", "delta"), [("1/2", "1/2"), ("1/2", "1/8"), ("1/4", "1/4"), ("1/3", "4/9"), ("1/10", "1/20")]
+)
+def test_the_pac_rank_is_exact_where_a_tail_equals_delta(alpha, delta):
+    # P(Bin(n, 1/2) <= (n - 1) / 2) = 1/2 for odd n: floating point decides such ties by chance.
+    alpha, delta = Fraction(alpha), Fraction(delta)
+    for n in range(1, 121):
+        masses = [comb(n, k) * alpha**k * (1 - alpha) ** (n - k) for k in range(n + 1)]
+        allowed = sum(tail <= delta for tail in accumulate(masses))
+        assert pac_rank(n, float(alpha), delta=float(delta)) == n + 1 - allowed
+
+
+def test_the_pac_rank_is_right_for_ten_million_rows():
+    # The normal law with continuity correction: k + 1/2 = n/2 + z sqrt(n)/2 at P = 0.498, so k = 4999991.07.
+    # scipy's bdtr is off by 0.0012 there, five ranks.
+    assert abs(pac_rank(10**7 - 1, 0.5, delta=0.498) - (10**7 - 1 - 4_999_991)) <= 1
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])

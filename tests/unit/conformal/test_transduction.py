@@ -1,5 +1,8 @@
 """Full conformal p-values against their definition, on data with and without ties."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,6 +29,16 @@ def a_bag(seed, *, n=24, m=5, n_classes=3, ties=False):
     return cdist(X, X), y, cdist(Z, X)
 
 
+def exact_roots(distances):
+    """Distances on an integer grid as square roots in 28 digits."""
+    squares = np.rint(distances**2).astype(int).tolist()
+    return np.array([[Decimal(v).sqrt() for v in row] for row in squares], dtype=object)
+
+
+def fractions(distances):
+    return np.array([[Fraction(v) for v in row] for row in distances.tolist()], dtype=object)
+
+
 def draws_of(seed, n, m):
     training, testing = spawn(seed, 2)
     return Draws.of(n, training), NewDraws.of(m, testing, smoothed=True)
@@ -38,8 +51,9 @@ def draws_of(seed, n, m):
 def test_p_values_are_those_of_the_definition(measure, k, ties, label_conditional, seed):
     train, y, test = a_bag(seed, ties=ties)
     mine, theirs = draws_of(seed, len(y), len(test))
+    exact = (exact_roots(train), exact_roots(test)) if ties else (train, test)
     expected = brute.p_values(
-        train, y, test, k, measure,
+        exact[0], y, exact[1], k, measure,
         label_conditional=label_conditional, tau=theirs.tau, draws=(mine, theirs.objects),
     )  # fmt: skip
     found = transductive_p_values(
@@ -67,12 +81,32 @@ def test_tiny_bags_with_more_neighbours_asked_than_there_are(
     train, test = cdist(X, X), cdist(Z, X)
     mine, theirs = draws_of(seed, n, 3)
     expected = brute.p_values(
-        train, y, test, k, measure, label_conditional=label_conditional, draws=(mine, theirs.objects)
+        fractions(train),
+        y,
+        fractions(test),
+        k,
+        measure,
+        label_conditional=label_conditional,
+        draws=(mine, theirs.objects),
     )
     found = transductive_p_values(
         train, y, test, measure=measure, n_neighbors=k, label_conditional=label_conditional, random_state=seed
     )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "euclidean"])
+def test_ratios_that_are_equal_in_exact_arithmetic_are_tied(metric, seed):
+    # Classes with fewer than K members have means over unlike counts, such as 6/4 over 3/2 and 2/2 over 1/1.
+    rng = np.random.default_rng(seed)
+    for _ in range(250):
+        n, k = int(rng.integers(4, 9)), int(rng.integers(1, 4))
+        X, y = rng.integers(0, 4, (n + 1, 2)), np.append(rng.integers(0, 2, n - 2), [0, 1])
+        distances = cdist(X, X, metric)
+        exact = exact_roots(distances) if metric == "euclidean" else fractions(distances)
+        expected = brute.p_values(exact[:n, :n], y, exact[n:, :n], k, "ratio")
+        found = transductive_p_values(distances[:n, :n], y, distances[n:, :n], n_neighbors=k)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

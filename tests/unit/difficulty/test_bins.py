@@ -61,7 +61,7 @@ def test_equal_ease_values_share_a_bin_and_a_note_says_so():
     )
     assert bins.n_bins_ == 3
     assert sorted(bins.counts_.tolist()) == [20, 50, 50]
-    assert bins.notes_ == ("6 bins asked for, 3 can be told apart: equal ease values",)
+    assert bins.notes_[0] == "6 bins asked for, 3 can be told apart: equal ease values"
     constant = DifficultyBins(n_bins=6, random_state=0).fit(X, lambda Z: np.full((len(Z), 2), 0.5))
     assert constant.n_bins_ == 1
     assert set(constant.assign(X).tolist()) == {0}
@@ -97,15 +97,45 @@ def test_merging_keeps_every_row_and_enough_in_each(counts, needed, expected):
 
 
 def test_split_sets_rows_aside_and_says_what_holds(rows):
-    shared = DifficultyBins(n_bins=5, random_state=0).fit(rows, model)
-    assert shared.guarantee_ == "marginal"
-    assert (shared.assign_calibration(rows) >= 0).all()
     split = DifficultyBins(n_bins=5, split=0.25, random_state=0).fit(rows, model)
     assert split.guarantee_ == "group-conditional"
     assert split.binning_rows_.size == 100
     assigned = split.assign_calibration(rows)
     np.testing.assert_array_equal(np.flatnonzero(assigned == -1), split.binning_rows_)
     np.testing.assert_array_equal(assigned[assigned >= 0], split.assign(rows)[assigned >= 0])
+
+
+def test_edge_rows_take_no_part_in_thresholds(rows):
+    bins = DifficultyBins(n_bins=5, random_state=0).fit(rows, model)
+    assigned = bins.assign_calibration(rows)
+    # The edges are the rows at positions 80, 160, 240, 320; all other rows keep their bin.
+    np.testing.assert_array_equal(np.sort(bins.ease(rows)[assigned == -1]), bins.edges_)
+    np.testing.assert_array_equal(assigned[assigned >= 0], bins.assign(rows)[assigned >= 0])
+    assert np.bincount(assigned[assigned >= 0]).tolist() == [79, 79, 79, 79, 80]
+    assert bins.guarantee_ == "group-conditional"
+    assert bins.notes_ == ()
+
+
+def test_ties_at_an_edge_take_the_guarantee_and_a_note_says_so():
+    X = np.repeat(np.linspace(0, 1, 40), 3)[:, None]
+    bins = DifficultyBins(n_bins=4, random_state=0).fit(
+        X, lambda Z: np.column_stack([np.cos(Z), np.sin(Z)]) ** 2
+    )
+    assert bins.guarantee_ == "approximate"
+    assert "split=" in bins.notes_[-1]
+    assert (bins.assign_calibration(X) >= 0).all()
+    split = DifficultyBins(n_bins=4, split=0.5, alpha=0.3, random_state=0).fit(
+        X, lambda Z: np.column_stack([np.cos(Z), np.sin(Z)]) ** 2
+    )
+    assert split.guarantee_ == "group-conditional"
+
+
+def test_bins_have_enough_rows_left_for_a_finite_threshold(rows):
+    # Ten bins of nine rows: eight are left beside the edge row, one less than alpha = 0.1 needs.
+    with pytest.warns(SmallSampleWarning, match="10 bins merged into 5, because every bin needs 9 rows"):
+        bins = DifficultyBins(n_bins=10, random_state=0).fit(rows[:90], model)
+    assigned = bins.assign_calibration(rows[:90])
+    assert np.bincount(assigned[assigned >= 0]).tolist() == [17, 17, 17, 17, 18]
 
 
 def test_estimator_habits(rows):

@@ -102,3 +102,16 @@ def test_pairs_must_match():
 def test_unknown_method_is_refused():
     with pytest.raises(InputError, match='method must be "t" or "normal", got \'z\''):
         mean_estimate(np.ones(2), name="m", method="z")
+
+
+def test_a_constant_shift_has_no_spread_however_it_is_rounded():
+    first = np.random.default_rng(0).random(500)
+    e = paired_difference(first, first - 0.1, name="shift")
+    assert e.value == pytest.approx(0.1)
+    assert (e.std_error, e.p_value) == (0.0, None)
+    assert "all contributions are equal" in e.reason
+
+
+def test_a_p_value_too_small_for_a_number_is_not_0():
+    rows = np.random.default_rng(0).normal(10, 1, 5000)
+    assert mean_estimate(rows, name="m", null=0.0).p_value > 0

@@ -154,6 +154,55 @@ def test_ties_are_broken_by_credibility_and_by_empty_sets():
     assert efficiency_difference(y, first, first)["U"].details["preferred"] is None
 
 
+def test_sums_that_are_equal_in_exact_arithmetic_do_not_differ():
+    # F is 0.5 in both; 0.6 + 0.3 + 0.2 - 0.6 is not 0.5 in floating point. Smaller credibility: the second.
+    table = efficiency_difference([0, 0], [[0.6, 0.3, 0.2]] * 2, [[0.5, 0.2, 0.3]] * 2, classes=range(3))
+    assert float(table["F"]) == 0
+    assert (table["F"].details["preferred"], table["F"].p_value) == ("second", 1.0)
+    assert table["OF"].details["preferred"] is None
+    # 0.1 + 0.2 against 0.3 + 0, and +0.1 in one row with -0.1 in another.
+    table = efficiency_difference([0, 0], [[1, 0.1, 0.2], [1, 0.3, 0.2]], [[1, 0.3, 0], [1, 0.2, 0.3]])
+    assert float(table["OF"]) == 0
+    table = efficiency_difference([0, 0], [[1, 0.1], [1, 0.4]], [[1, 0.2], [1, 0.3]], classes=[0, 1])
+    assert float(table["S"]) == 0
+    assert table["S"].details["preferred"] is None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_permuted_false_labels_are_no_difference(dtype):
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        p = (rng.integers(1, 1001, (60, 6)) / 1001).astype(dtype)
+        other = np.c_[p[:, :1], rng.permuted(p[:, 1:], axis=1)]
+        table = efficiency_difference(np.zeros(60, dtype=int), p, other, classes=range(6))
+        assert {float(table[name]) for name in NAMES} == {0.0}
+        assert {table[name].details["preferred"] for name in NAMES} == {None}
+        assert {table[name].p_value for name in NAMES} == {1.0}
+
+
+def test_a_constant_shift_is_a_difference_without_a_p_value_of_0():
+    p = 0.2 + 0.8 * np.random.default_rng(0).random((40, 3))
+    e = efficiency_difference(np.zeros(40, dtype=int), p, p - 0.1, classes=range(3))["S"]
+    assert float(e) == pytest.approx(0.3)
+    assert 0 < e.p_value < 1e-6
+    # What equal predictors with differences of this size would read, not rounding.
+    assert 0.05 < e.null_high < 0.3
+    assert e.low < 0.3 < e.high
+    assert "equal predictors would read -0.1" in str(e)
+
+
+def test_ends_stay_in_the_range_and_excess_has_an_interval_whenever_multiple_has():
+    y, p = np.zeros(2, dtype=int), np.array([[0.9, 0.05, 0.05, 0.05], [0.95, 0.3, 0.3, 0.3]])
+    table = efficiency(y, p, classes=range(4))
+    tops = dict.fromkeys(NAMES, 1) | {"S": 4, "N": 4, "F": 3, "E": 3, "OF": 3, "OE": 3}
+    for name, e in table.items():
+        assert 0 <= e.low <= e.value <= e.high <= tops[name], name
+    nothing = efficiency(y[:1], p[:1], classes=range(4))
+    for name, e in nothing.items():
+        assert e.low is not None, name
+    assert nothing["OE"].high == pytest.approx(3 * nothing["OM"].high)
+
+
 def test_discordant_rows_are_tested_exactly():
     y = np.zeros(12, dtype=int)
     first = np.tile([0.9, 0.05], (12, 1))

@@ -29,6 +29,7 @@ from calipers.arrays import (
 from calipers.difficulty import uniform_mass_limits
 from calipers.exceptions import InputError
 from calipers.inference import repetitions
+from calipers.metrics.equal_values import EQUAL
 
 # The strata of the RAPS paper, for sizes and for ranks, by their upper ends: [0,1] [2,3] [4,6] ...
 STRATA = (1.0, 3.0, 6.0, 10.0, 100.0, float("inf"))
@@ -144,8 +145,8 @@ def _shares(runs: np.ndarray, limits: np.ndarray, low: np.ndarray, high: np.ndar
 def bin_by_strata(
     columns: Sequence[Array], values: Array, ends: Sequence[float], weights: np.ndarray | None = None
 ) -> Binned:
-    """Sums of the columns over strata of ``values``; stratum k holds ends[k-1] < value <= ends[k]."""
-    codes = np.searchsorted(np.asarray(ends, dtype=float), as_numpy(values), side="left")
+    """Sums of the columns over strata of ``values``."""
+    codes = stratum_codes(as_numpy(values), ends)
     mass = np.bincount(codes, weights=weights, minlength=len(ends)).astype(float)
     host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
     scaled = host if weights is None else [column * weights for column in host]
@@ -153,12 +154,20 @@ def bin_by_strata(
     return Binned(mass, sums)
 
 
+def stratum_codes(values: np.ndarray, ends: Sequence[float]) -> np.ndarray:
+    """The stratum of every value: k where ends[k-1] < value <= ends[k].
+
+    A value that exceeds an end by rounding alone (`EQUAL`) is at that end.
+    """
+    return np.asarray(np.searchsorted(np.asarray(ends, dtype=float) * (1 + EQUAL), values, side="left"))
+
+
 def check_strata(ends: Any, values: np.ndarray, *, name: str) -> tuple[float, ...]:
     """Increasing upper ends that hold every value."""
     limits = tuple(float(end) for end in as_numpy(ends, name="strata").ravel())
     if not limits or any(not a < b for a, b in pairwise(limits)):
         raise InputError(f"strata must be increasing upper ends, such as {STRATA}, got {list(limits)}.")
-    if (largest := float(np.max(values))) > limits[-1]:
+    if (largest := float(np.max(values))) > limits[-1] * (1 + EQUAL):
         row = int(np.argmax(values))
         raise InputError(
             f"{name} reaches {largest:g} at row {row}, above the last of the strata ({limits[-1]:g}). "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ from scipy import special
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, normal_quantile
+from calipers.inference import SimulatedLaw, effective_quantile, effective_rows
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.equal_values import EQUAL
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -66,13 +68,18 @@ def difficulty_concordance(
     Property 1 as printed, "(d1 <= d2 implies s1 <= s2) or (d1 > d2 implies s1 > s2)", is always true: one of
     the two premises is false. What is measured is that both implications hold, (d1 <= d2) = (s1 <= s2).
     The groups of a pair do not overlap; pairs are cut from random orders of all rows, n // (2m) pairs from
-    each. Interval: the share is a U-statistic of 2m rows, its variance that of the projection on single
-    rows [1]_, without the part that comes from drawing, on the logit scale. It speaks of new rows. Null: size
+    each. Interval: it speaks of new rows, on the logit scale. Sums over large groups are jointly normal, so
+    the share is 1/2 + arcsin(r) / pi with r the correlation of rank and size [1]_, and its standard error
+    follows from that of r. The share is also a U-statistic of 2m rows, and the variance of its projection
+    on single rows [2]_ serves small groups; the larger error of the two is taken. The quantile is that of
+    Student's t for the rows that carry the noise (`calipers.inference.effective_quantile`). Null: size
     independent of rank, by permutation. Cost: 2 m n_draws sums per shuffle.
 
     References
     ----------
-    .. [1] Wager, Hastie and Efron (2014), Confidence intervals for random forests, JMLR 15.
+    .. [1] Sheppard (1899), On the application of the theory of error to cases of normal distribution and
+       normal correlation, Philosophical Transactions A 192.
+    .. [2] Wager, Hastie and Efron (2014), Confidence intervals for random forests, JMLR 15.
 
     Examples
     --------
@@ -105,7 +112,8 @@ def difficulty_concordance(
             for _ in range(check_count(n_permutations, name="n_permutations"))
         ]
     )
-    return _estimate(hits, pairs, law, rank.size, check_confidence(confidence))
+    line = _Correlation.of(rank, width)
+    return _estimate(hits, pairs, law, line, rank.size, check_confidence(confidence))
 
 
 def draw_pairs(n: int, m: int, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -119,23 +127,43 @@ def draw_pairs(n: int, m: int, draws: int, rng: np.random.Generator) -> np.ndarr
 def harder_first(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Whether the first group's total is at most the second's; equal up to rounding counts as equal."""
     totals = values[pairs].sum(axis=2)
-    slack = 1e-12 * np.abs(totals).max(axis=1)
+    slack = EQUAL * np.abs(totals).max(axis=1)
     return np.asarray(totals[:, 0] <= totals[:, 1] + slack)
 
 
-def _estimate(hits: np.ndarray, pairs: np.ndarray, law: SimulatedLaw, n: int, confidence: float) -> Estimate:
+@dataclass(frozen=True, slots=True)
+class _Correlation:
+    """Correlation of rank and size over rows, its standard error, and the rows that carry that."""
+
+    value: float
+    std_error: float
+    rows: float
+
+    @classmethod
+    def of(cls, rank: np.ndarray, size: np.ndarray) -> _Correlation:
+        if min(np.ptp(rank), np.ptp(size)) == 0:
+            return cls(0.0, 0.0, 0.0)
+        u, v = ((z - z.mean()) / z.std() for z in (rank, size))
+        r = float(np.mean(u * v))
+        influence = u * v - r * (u * u + v * v) / 2
+        squares, fourths = float(np.sum(influence**2)), float(np.sum(influence**4))
+        return cls(r, float(np.sqrt(squares)) / rank.size, effective_rows(squares, fourths))
+
+    @property
+    def share_error(self) -> float:
+        """Standard error of 1/2 + arcsin(r) / pi."""
+        return float(self.std_error / (np.pi * np.sqrt(max(1 - self.value**2, 1e-12))))
+
+
+def _estimate(
+    hits: np.ndarray, pairs: np.ndarray, law: SimulatedLaw, line: _Correlation, n: int, confidence: float
+) -> Estimate:
     draws, value = hits.size, float(np.mean(hits))
     monte_carlo = float(np.sqrt(value * (1 - value) / draws))
-    error = float(np.hypot(_row_error(hits, pairs, n), monte_carlo))
+    error = float(np.hypot(max(_row_error(hits, pairs, n), line.share_error), monte_carlo))
     fields = law.estimate_fields(int(hits.sum()), level=_NULL_LEVEL)
     fields["null_high"] = fields["null_high"] / draws
-    low, high, reason = None, None, ""
-    if error > 0:
-        centre = special.logit(value)
-        half = normal_quantile(confidence) * error / (value * (1 - value))
-        low, high = float(special.expit(centre - half)), float(special.expit(centre + half))
-    else:
-        reason = "every pair agrees, so the pairs show no noise: no interval"
+    low, high, reason = _interval(value, error, line.rows, draws, confidence)
     return Estimate(
         name="concordance",
         value=value,
@@ -144,15 +172,29 @@ def _estimate(hits: np.ndarray, pairs: np.ndarray, law: SimulatedLaw, n: int, co
         high=high,
         confidence=confidence,
         n=n,
-        method=f"share of {draws} pairs of groups, projection variance, {law.n_draws} permutations of size",
+        method=f"share of {draws} pairs of groups, error of the correlation behind it, "
+        f"{law.n_draws} permutations of size",
         reason=reason,
         details={
             "monte_carlo_error": monte_carlo,
             "group_size": int(pairs.shape[2]),
+            "effective_rows": line.rows,
             "null_subject": "a predictor whose size ignores difficulty",
         },
         **fields,
     )
+
+
+def _interval(
+    value: float, error: float, rows: float, draws: int, confidence: float
+) -> tuple[float | None, float | None, str]:
+    """On the logit scale; a share of all or none of the pairs is read as half a pair short of it."""
+    if error == 0:
+        return None, None, "every pair agrees, and rank and size lie on one line: no noise, no interval"
+    centre = float(np.clip(value, 0.5 / draws, 1 - 0.5 / draws))
+    half = effective_quantile(confidence, rows) * error / (centre * (1 - centre))
+    low, high = special.expit(special.logit(centre) + np.array([-half, half]))
+    return float(min(low, value)), float(max(high, value)), ""
 
 
 def _row_error(hits: np.ndarray, pairs: np.ndarray, n: int) -> float:
@@ -179,7 +221,7 @@ ENTRIES = (
         good="near 1: the harder group has the larger sets; 0.5 when size ignores difficulty",
         bounds=(0.0, 1.0),
         null="size independent of difficulty (permutation of size)",
-        interval="projection variance of the U-statistic, logit scale",
+        interval="error of the correlation behind it or of the projection, logit scale",
         merge="gather",
         weighted=True,
         randomized=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calipers.inference import correlation_interval
+from calipers.inference import correlation_interval, effective_rows
 
 
 def signed_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -24,34 +24,36 @@ def signed_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def fisher_interval(
-    correlation: float, std_error: float, confidence: float
+    correlation: float, std_error: float, confidence: float, *, rows: float = math.inf
 ) -> tuple[float | None, float | None, str]:
     """Interval of r |r| from a correlation and its standard error, through z = atanh(r).
 
-    The third entry says why there is none.
+    ``rows`` carry the noise (`calipers.inference.effective_rows`). The third entry says why there is none.
     """
     if math.isnan(std_error):
         return None, None, "a bin has a single row, whose noise cannot be seen: no interval"
     if 1 - correlation * correlation <= 1e-12:
         return None, None, "the means lie on one line, so the fit shows no noise: no interval"
-    low, high = correlation_interval(correlation, std_error, confidence)
+    low, high = correlation_interval(correlation, std_error, confidence, rows=rows)
     return low * abs(low), high * abs(high), ""
 
 
 @dataclass(frozen=True, slots=True)
 class BinLine:
-    """The line through the bin means: correlation, slope, its noise."""
+    """The line through the bin means: correlation, slope, its noise, and how many rows carry that."""
 
     correlation: float
     slope: float
     std_error: float
     noise_free: float
+    effective_rows: float
 
 
 def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
-    """The line through bin means, from the means of x, y, x^2, y^2 and xy (rows of ``means``) in each bin.
+    """The line through bin means, from the means of the powers and products of x and y in each bin.
 
-    Delta method: how the correlation moves with each bin mean, times the noise of that mean.
+    Rows of ``means``: x, y, x^2, y^2, xy, x^3, y^3, x^4, y^4. Delta method: how the correlation moves
+    with each bin mean, times the noise of that mean.
     """
     x, y = (m - m.mean() for m in means[:2])
     sxx, syy, sxy = float(x @ x), float(y @ y), float(x @ y)
@@ -87,4 +89,20 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
     )
     # max() would turn NaN, the mark of a bin with one row, into 0.
     error = float("nan") if alone.any() else float(np.sqrt(max(variance, 0.0)))
-    return BinLine(r, sxy / sxx, error, noise_free)
+    carriers = min(
+        _carriers(means[[0, 2, 5, 7]], to_x, rows),
+        _carriers(means[[1, 3, 6, 8]], to_y, rows),
+    )
+    return BinLine(r, sxy / sxx, error, noise_free, carriers)
+
+
+def _carriers(powers: np.ndarray, gradient: np.ndarray, rows: np.ndarray) -> float:
+    """Rows that carry one column's share of the noise, from its first four moments in each bin."""
+    mean, second, third, fourth = powers
+    variance = np.maximum(second - mean**2, 0.0)
+    central = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
+    # A fourth central moment is at least the squared variance; rounding may hide that.
+    central = np.maximum(central, variance**2)
+    return effective_rows(
+        float(np.sum(gradient**2 * variance / rows)), float(np.sum(gradient**4 * central / rows**3))
+    )

@@ -1,4 +1,4 @@
-"""Does size grow with difficulty? T-SS (eq. 4) and Rank-SS, and how far sizes are off (Deficit, Excess)."""
+"""Does size grow with difficulty? T-SS (eq. 4) and Rank-SS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calipers.arrays import (
     on_device_of,
 )
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, mean_estimate, repetitions, run_sum_permutation_test
+from calipers.inference import SimulatedLaw, repetitions, run_sum_permutation_test
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -25,18 +25,29 @@ from calipers.inputs import (
     check_vector,
     check_weights,
 )
-from calipers.metrics.adaptivity.binning import STRATA, Binned, bin_by_ease, bin_by_strata, check_strata
+from calipers.metrics.adaptivity.binning import (
+    STRATA,
+    Binned,
+    bin_by_ease,
+    bin_by_strata,
+    check_strata,
+    stratum_codes,
+)
 from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
 from calipers.metrics.adaptivity.ease_states import by_ease
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.equal_values import EQUAL
 from calipers.results import Estimate
 
 _SUBJECT = "a predictor whose size ignores difficulty"
 _NULL_LEVEL = 0.95
 # Rows that are shuffled one by one; beyond, sums over runs of rows are drawn from their normal limits.
 _MOST_SHUFFLED = 5_000_000
-# Of (rank, size): both squares and the product. With the means they give the line and its error.
-_PRODUCTS = ((0, 0), (1, 1), (0, 1))
+# A stratum with as many rows as this is filled in nearly every sample like it.
+_FEWEST_IN_STRATUM = 5
+# Of (rank, size and their squares): the product, cubes and fourth powers. With the means they give the
+# line, its error, and how many rows carry that.
+_PRODUCTS = ((0, 1), (0, 2), (1, 3), (2, 2), (3, 3))
 
 
 def t_ss(
@@ -88,11 +99,12 @@ def t_ss(
 
     Notes
     -----
-    sign(slope) max(0, 1 - SSE/SST) of a least-squares line with intercept is sign(r) r^2, r the
-    correlation of the bin means. Rows with equal ease are shared between bins as in `t_cv`. Interval: delta
-    method on the bin means, through Fisher's z; it speaks of the value expected at this number of rows and
-    bins, which noise in the bin means pulls towards 0. Null: size independent of rank and ease, by
-    permutation. Cost: one sort, and one pass per shuffle.
+    sign(slope) max(0, 1 - SSE/SST) of a least-squares line with intercept is sign(r) r^2, r the correlation
+    of the bin means. Rows with equal ease are shared between bins as in `t_cv`. Interval: delta method on
+    the bin means, through Fisher's z, with the quantile of Student's t for as many rows as carry the noise
+    (`calipers.inference.effective_quantile`: few with heavy tails or rare hard rows); it speaks of the
+    value expected at this number of rows and bins, which noise in the bin means pulls towards 0. Null: size
+    independent of rank and ease, by permutation. Cost: one sort, and one pass per shuffle.
 
     References
     ----------
@@ -107,11 +119,12 @@ def t_ss(
     >>> ease = rng.random(5000)
     >>> rank, size = 1 + rng.poisson(3 * (1 - ease)), 1 + rng.poisson(5 * (1 - ease))
     >>> print(t_ss(rank, size, ease, random_state=0))
-    T-SS 0.971 [0.954, 0.982] at 95 %; a predictor whose size ignores difficulty would read up to ...
+    T-SS 0.971 [0.953, 0.982] at 95 %; a predictor whose size ignores difficulty would read up to ...
     """
     difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
     n_bins = check_count(n_bins, name="n_bins")
-    bins = bin_by_ease([difficulty, sizes], score, n_bins, weights, products=_PRODUCTS)
+    columns, origin = _with_squares(difficulty, sizes)
+    bins = bin_by_ease(columns, score, n_bins, weights, products=_PRODUCTS)
 
     def permute() -> SimulatedLaw | None:
         if weights is None:
@@ -119,14 +132,14 @@ def t_ss(
         if weights.sum() > _MOST_SHUFFLED:
             runs, shares = _shared_runs(bins)
             return _law_of_many(bins, runs, shares, n_permutations, random_state)
-        columns = repeated(difficulty, sizes, score, weights=weights)
-        if columns is None:
+        rows_of = repeated(difficulty, sizes, score, weights=weights)
+        if rows_of is None:
             return None
-        rank, width, ease_of_row = columns
+        rank, width, ease_of_row = rows_of
         rows = bin_by_ease([rank], ease_of_row, n_bins)
         return _permute_along_ease(rows, width, n_permutations, random_state)
 
-    return _fit("T-SS", bins, confidence, permute)
+    return _fit("T-SS", bins, origin, confidence, permute)
 
 
 def rank_ss(
@@ -160,8 +173,9 @@ def rank_ss(
 
     Notes
     -----
-    Every filled stratum counts once, whatever its rows. Interval and null as in `t_ss`; no interval where a
-    stratum has one row, whose noise cannot be seen, or only two strata are filled.
+    Every filled stratum counts once, whatever its rows. Interval and null as in `t_ss`; it speaks of samples
+    in which the same strata are filled. No interval where a stratum has fewer than 5 rows, which another
+    sample might not have, or only two strata are filled.
 
     References
     ----------
@@ -175,16 +189,18 @@ def rank_ss(
     """
     difficulty, sizes, weights, _ = difficulty_columns(ranks, size, sample_weight)
     ends = check_strata(strata, as_numpy(difficulty), name="ranks")
-    bins = bin_by_strata(_moments(difficulty, sizes), difficulty, ends, weights)
+    columns, origin = _with_squares(difficulty, sizes)
+    columns += [columns[i] * columns[j] for i, j in _PRODUCTS]
+    bins = bin_by_strata(columns, difficulty, ends, weights)
 
     def permute() -> SimulatedLaw | None:
         if weights is not None and weights.sum() > _MOST_SHUFFLED:
             return _law_of_many(bins, bins.mass, np.eye(len(bins.mass)), n_permutations, random_state)
-        columns = repeated(difficulty, sizes, weights=weights)
-        if columns is None:
+        rows_of = repeated(difficulty, sizes, weights=weights)
+        if rows_of is None:
             return None
-        rank, width = columns
-        codes = np.searchsorted(ends, rank, side="left")
+        rank, width = rows_of
+        codes = stratum_codes(rank, ends)
         means, rows = bins.means()[0, bins.filled], np.bincount(codes, minlength=len(ends))[bins.filled]
         test = run_sum_permutation_test(
             lambda sums: signed_square(means, sums / rows),
@@ -195,76 +211,12 @@ def rank_ss(
         )
         return test.law
 
-    return _fit("Rank-SS", bins, confidence, permute)
-
-
-def deficit(ranks: Any, size: Any, *, sample_weight: Any = None, confidence: float = 0.95) -> Estimate:
-    """Deficit: labels that were missing to reach the truth, max(0, rank - size), on average over all rows.
-
-    0 is best, and a set of all labels reaches it: read it together with `excess`.
-
-    Parameters
-    ----------
-    ranks, size : array (n,)
-        1-based rank of the true label, and set size.
-    sample_weight : array (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
-    confidence : float
-        Level of the interval.
-
-    Returns
-    -------
-    Estimate
-        Without p-value: no value is the one a sound predictor should read.
-
-    Notes
-    -----
-    Exact for sets that hold the most likely labels (lac, aps, raps, saps, top_k); other sets are
-    counted as if they did. Mean over all rows, covered or not. Interval: Student t.
-
-    References
-    ----------
-    Navratil, Arnold and Elder (2021); Seedat, Jeffares, Imrie and van der Schaar (2023).
-
-    Examples
-    --------
-    >>> from calipers.metrics import deficit
-    >>> float(deficit([1, 2, 5, 1], [1, 3, 2, 4]))
-    0.75
-    """
-    return _mean_gap("Deficit", ranks, size, 1.0, sample_weight, confidence)
-
-
-def excess(ranks: Any, size: Any, *, sample_weight: Any = None, confidence: float = 0.95) -> Estimate:
-    """Excess: labels that could go while the truth stays in, max(0, size - rank), on average over all rows.
-
-    0 is best, and empty sets reach it: read it together with `deficit`.
-
-    Parameters
-    ----------
-    ranks, size, sample_weight, confidence
-        As in `deficit`.
-
-    Returns
-    -------
-    Estimate
-        Without p-value: no value is the one a sound predictor should read.
-
-    Notes
-    -----
-    As in `deficit`.
-
-    References
-    ----------
-    Navratil, Arnold and Elder (2021); Seedat, Jeffares, Imrie and van der Schaar (2023).
-
-    Examples
-    --------
-    >>> from calipers.metrics import excess
-    >>> float(excess([1, 2, 5, 1], [1, 3, 2, 4]))
-    1.0
-    """
-    return _mean_gap("Excess", ranks, size, -1.0, sample_weight, confidence)
+    estimate = _fit("Rank-SS", bins, origin, confidence, permute)
+    thinnest = float(bins.effective_mass[bins.filled].min())
+    if estimate.low is None or thinnest >= _FEWEST_IN_STRATUM:
+        return estimate
+    reason = f"a stratum has {thinnest:g} rows and could as well have had none: no interval"
+    return replace(estimate, low=None, high=None, reason=reason)
 
 
 def difficulty_columns(
@@ -297,39 +249,56 @@ def _refuse_negative(columns: dict[str, Array]) -> None:
             )
 
 
-def _moments(ranks: Array, size: Array) -> list[Array]:
-    """What the line through bin means and its error need: both columns, then `_PRODUCTS` of them."""
+def _with_squares(ranks: Array, size: Array) -> tuple[list[Array], np.ndarray]:
+    """Both columns and their squares, measured from the smallest value of each, and these two values.
+
+    Fourth powers of widths such as 1000.01 and 1000.02 would be rounding alone.
+    """
     xp = namespace(ranks)
     both = [xp.astype(ranks, xp.float64), xp.astype(size, xp.float64)]
-    return both + [both[i] * both[j] for i, j in _PRODUCTS]
+    smallest = [xp.min(column) for column in both]
+    both = [column - low for column, low in zip(both, smallest, strict=True)]
+    return both + [column * column for column in both], np.array([float(low) for low in smallest])
 
 
-def _fit(name: str, bins: Binned, confidence: float, permute: Callable[[], SimulatedLaw | None]) -> Estimate:
+def _fit(
+    name: str,
+    bins: Binned,
+    origin: np.ndarray,
+    confidence: float,
+    permute: Callable[[], SimulatedLaw | None],
+) -> Estimate:
     check_confidence(confidence)
     filled = bins.filled
     means = bins.means()[:, filled]
+    difficulty, sizes = means[:2] + origin[:, None]
     base: dict[str, Any] = {
         "name": name,
         "n": _whole(bins.mass.sum()),
         "method": "signed R-squared of mean size on mean difficulty over bins",
         "details": {
-            "bin_difficulty": means[0].tolist(),
-            "bin_size": means[1].tolist(),
+            "bin_difficulty": difficulty.tolist(),
+            "bin_size": sizes.tolist(),
             "rows": bins.mass[filled].tolist(),
         },
     }
-    if reason := _undefined(means):
+    if reason := _undefined(np.stack([difficulty, sizes])):
         return Estimate(**base, value=float("nan"), reason=reason)
     line = fit_bin_means(means, bins.effective_mass[filled])
     value = float(signed_square(means[0], means[1]))
-    low, high, why = fisher_interval(line.correlation, line.std_error, confidence)
+    low, high, why = fisher_interval(line.correlation, line.std_error, confidence, rows=line.effective_rows)
     law = permute()
     fields = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
     if law is None:
         why = why or "weights that are not whole numbers of repetitions cannot be shuffled: no test"
     else:
         base["method"] += f", delta-method interval through Fisher's z, {law.n_draws} permutations of size"
-    base["details"] |= {"slope": line.slope, "noise_free": line.noise_free, "null_subject": _SUBJECT}
+    base["details"] |= {
+        "slope": line.slope,
+        "noise_free": line.noise_free,
+        "effective_rows": line.effective_rows,
+        "null_subject": _SUBJECT,
+    }
     return Estimate(
         **base,
         value=value,
@@ -348,7 +317,7 @@ def _undefined(means: np.ndarray) -> str:
         return f"only {means.shape[1]} bin has rows; a line needs two"
     for row, what in ((0, "difficulty"), (1, "size")):
         spread = float(np.ptp(means[row]))
-        if spread <= 1e-12 * float(np.max(np.abs(means[row]), initial=1e-300)):
+        if spread <= EQUAL * float(np.max(np.abs(means[row]), initial=1e-300)):
             return f"the mean {what} is the same in every bin ({means[row, 0]:g}), so the fit is undefined"
     return ""
 
@@ -414,25 +383,12 @@ def repeated(*columns: Array, weights: np.ndarray | None) -> list[np.ndarray] | 
     return None if times is None else [np.repeat(column, times) for column in host]
 
 
-def _mean_gap(
-    name: str, ranks: Any, size: Any, sign: float, sample_weight: Any, confidence: float
-) -> Estimate:
-    difficulty, sizes, weights, _ = difficulty_columns(ranks, size, sample_weight)
-    xp = namespace(sizes)
-    gap = sign * (xp.astype(difficulty, xp.float64) - xp.astype(sizes, xp.float64))
-    contributions = as_numpy(xp.where(gap > 0, gap, xp.zeros_like(gap)))
-    estimate = mean_estimate(contributions, name=name, weights=weights, confidence=confidence)
-    reason = "; ".join(filter(None, [estimate.reason, f"no value of {name} is the sound one: no test"]))
-    return replace(estimate, reason=reason)
-
-
 def _whole(value: float) -> float:
     number = float(value)
     return int(number) if number.is_integer() else number
 
 
 _INTERVAL = "delta method on bin means through Fisher's z"
-_NO_NULL = "no value is the one a sound predictor should read"
 _IGNORES = "size independent of difficulty (permutation of size)"
 
 ENTRIES = (
@@ -463,32 +419,6 @@ ENTRIES = (
         merge="counts",
         weighted=True,
         randomized=True,
-        array_api=True,
-    ),
-    MetricEntry(
-        function=deficit,
-        question="adaptive",
-        inputs=("ranks", "size"),
-        direction="lower",
-        good="0, together with a small excess",
-        bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t",
-        merge="counts",
-        weighted=True,
-        array_api=True,
-    ),
-    MetricEntry(
-        function=excess,
-        question="adaptive",
-        inputs=("ranks", "size"),
-        direction="lower",
-        good="0, together with a small deficit",
-        bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t",
-        merge="counts",
-        weighted=True,
         array_api=True,
     ),
 )

@@ -18,6 +18,7 @@ from calipers.inputs import (
     check_vector,
 )
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.equal_values import pool_equal
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -164,7 +165,7 @@ def _columns(
     covered: Any, size: Any, confidence: float, n_draws: int
 ) -> tuple[np.ndarray, np.ndarray, float, int]:
     z = as_numpy(check_covered(covered)).astype(float)
-    x = np.asarray(as_numpy(check_vector(size, name="size")), dtype=float)
+    x = pool_equal(as_numpy(check_vector(size, name="size")))
     check_same_length(covered=z, size=x)
     return z, x, check_confidence(confidence), check_count(n_draws, name="n_draws")
 

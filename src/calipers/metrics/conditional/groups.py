@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NO_EXACT_LAW, SimulatedLaw, clopper_pearson, sidak_confidence
 from calipers.inference.proportions import binomial_tails
 from calipers.inputs import check_alpha, check_confidence
 from calipers.metrics.conditional.strata import Strata, binned_strata, group_strata
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.equal_values import pool_equal
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -200,7 +201,8 @@ def size_stratified_coverage(
     covered, alpha, n_bins, sample_weight, confidence
         As in `feature_stratified_coverage`.
     size : array of shape (n,)
-        Number of labels in each set, or width of each interval; finite.
+        Number of labels in each set, or width of each interval; finite. Widths within a part in 10^9 of each
+        other are one.
 
     Returns
     -------
@@ -223,7 +225,9 @@ def size_stratified_coverage(
     >>> size_stratified_coverage([1, 1, 0, 1], [1, 1, 2, 2], alpha=0.1).details["worst"]
     '2.0'
     """
-    strata = binned_strata(covered, np.asarray(size, dtype=float), n_bins, sample_weight, name="size")
+    sizes = np.asarray(as_numpy(size), dtype=float)
+    sizes = pool_equal(sizes) if sizes.ndim == 1 and np.isfinite(sizes).all() else sizes
+    strata = binned_strata(covered, sizes, n_bins, sample_weight, name="size")
     return _worst(strata, alpha, confidence, "size-stratified coverage")
 
 

@@ -1,0 +1,55 @@
+"""Widths that differ by rounding alone are one width, in every metric that sorts or compares them."""
+
+import numpy as np
+import pytest
+
+from calipers.metrics import (
+    difficulty_concordance,
+    size_coverage_correlation,
+    size_coverage_hsic,
+    size_stratified_coverage,
+    sscv,
+    t_ss,
+    width_against_error,
+)
+from calipers.metrics.equal_values import pool_equal
+
+
+@pytest.fixture
+def constant_width():
+    """A predictor of one width: (f + q) - (f - q) differs in the last digits, by where f lies."""
+    rng = np.random.default_rng(0)
+    f = 10 * rng.normal(size=2000)
+    y = f + rng.normal(size=2000) * (1 + np.abs(f) / 10)
+    q = np.quantile(np.abs(y - f), 0.9)
+    low, high = f - q, f + q
+    assert len(np.unique(high - low)) > 1
+    return np.abs(y - f), (low <= y) & (y <= high), high - low, f
+
+
+def test_one_width_is_one_stratum(constant_width):
+    _, covered, width, _ = constant_width
+    assert len(size_stratified_coverage(covered, width, alpha=0.1).details["groups"]) == 1
+    strata = [*np.quantile(width, [0.25, 0.5]), np.inf]
+    assert sscv(covered, width, alpha=0.1, strata=strata).p_value > 0.05
+    float32 = (width.astype(np.float32) * (1 + 1e-10)).astype(float)
+    assert len(size_stratified_coverage(covered, float32, alpha=0.1).details["groups"]) == 1
+
+
+def test_one_width_says_nothing_about_error_and_coverage(constant_width):
+    error, covered, width, f = constant_width
+    assert {e.p_value for e in width_against_error(error, width).values()} == {None}
+    assert np.isnan(size_coverage_correlation(covered, width).value)
+    assert "the same in every row" in size_coverage_hsic(covered, width, n_draws=9).reason
+    assert np.isnan(float(t_ss(error, width, -np.abs(f))))
+    e = difficulty_concordance(error, width, n_draws=200, n_permutations=19, random_state=0)
+    assert e.p_value > 0.05
+
+
+def test_pooled_values_are_those_of_the_smallest():
+    assert pool_equal(np.array([3.0, 1.0, 1.0 + 5e-10, 2.0, 0.0])).tolist() == [3.0, 1.0, 1.0, 2.0, 0.0]
+    # A run of close values is cut where they are no longer close to its first.
+    run = 1 + 6e-10 * np.arange(5)
+    assert pool_equal(run).tolist() == [run[0], run[0], run[2], run[2], run[4]]
+    distinct = np.random.default_rng(0).normal(size=1000)
+    np.testing.assert_array_equal(pool_equal(distinct), distinct)
