@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import polars as pl
 import pytest
 
 from calipers.cli import main
+from calipers.cli.options import exit_code
+from calipers.inputs.files.formats import write_table
 
 
 def write_rows(path: Path, half_width: float = 1.645, n: int = 2000) -> Path:
@@ -47,6 +50,13 @@ def test_fail_on_decides_the_exit_code(fail_on: str, code: int, faulty: str) -> 
     assert main(["audit", faulty, "--quiet", "--fail-on", fail_on]) == code
 
 
+def test_every_code_of_the_catalogue_can_be_a_threshold() -> None:
+    page = Path(__file__).parents[2] / "docs" / "findings.md"
+    codes = re.findall(r"^## (CAL\d{3}) ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(codes) > 10
+    assert exit_code((), ",".join(codes)) == 0
+
+
 def test_quiet_prints_nothing(faulty: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", faulty, "--quiet"]) == 1
     shown = capsys.readouterr()
@@ -81,6 +91,10 @@ def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_
         ("[audit]\nalhpa = 0.1\n", "alhpa"),
         ("[audit\n", "is not valid TOML"),
         ("[audit]\nseed = 'x'\n", "seed"),
+        ("alpha = 0.2\n", "has no place for 'alpha'; settings stand in the section [audit]"),
+        ("[audti]\nalpha = 0.2\n", "has no place for 'audti'"),
+        ("[audit]\n[measure]\nalpha = 0.2\n", "has no place for 'measure'"),
+        ("audit = 3\n", "must be a section [audit], got 3"),
     ],
 )
 def test_a_bad_settings_file_is_one_line(
@@ -99,6 +113,16 @@ BAD_INPUT = {
     "alpha in words": (["clean.csv", "--alpha", "ten"], "--alpha must be numbers"),
     "alpha in percent": (["clean.csv", "--alpha", "90"], "alpha must lie strictly between 0 and 1"),
     "two alphas for one level": (["clean.csv", "--alpha", "0.1,0.2"], "intervals holds 1 level"),
+    "a code that no check has": (
+        ["clean.csv", "--fail-on", "CAL999999"],
+        "got 'CAL999999'; the codes are CAL101",
+    ),
+    "a mistyped code among others": (["clean.csv", "--fail-on", "CAL101,CAL02"], "got 'CAL02'"),
+    "fewer rows than none": (
+        ["clean.csv", "--max-rows", "-5"],
+        "max_rows must be a whole number of at least 1",
+    ),
+    "a long separator": (["clean.csv", "--sep", "::"], "--sep must be one character"),
     "a column that is not there": (["clean.csv", "--y", "nope"], "has no column 'nope'"),
     "a settings file that is not there": (["clean.csv", "--config", "no.toml"], "which does not exist"),
 }
@@ -157,7 +181,7 @@ def test_a_wrong_place_and_a_wrong_setting_are_named(
 def test_sets_of_words_are_told_what_sets_hold(capsys: pytest.CaptureFixture[str]) -> None:
     pl.DataFrame({"y_true": ["a", "b"], "set_a": ["yes", "no"], "set_b": ["no", "yes"]}).write_csv("sets.csv")
     assert main(["audit", "sets.csv"]) == 2
-    assert "must hold true and false, or 1 and 0, got String (first value 'yes')" in capsys.readouterr().err
+    assert "must hold true and false, or 1 and 0, got 'yes' at row 0" in capsys.readouterr().err
 
 
 def test_a_damaged_archive_is_not_advised_to_be_unpickled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,3 +205,55 @@ def test_the_time_column_is_read_and_is_no_feature(capsys: pytest.CaptureFixture
     drift = next(f for f in document["findings"] if f["code"] == "CAL601")
     assert (drift["severity"], drift["title"]) == ("warning", "losses drift with time")
     assert "X" not in document["about"]["given"]
+
+
+def test_the_levels_of_the_columns_are_used_in_the_order_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In memory and streamed, a file that states 0.05 and 0.2 is judged at these, whatever their order."""
+    y = np.random.default_rng(0).normal(size=1000)
+    columns = {
+        f"{side}@{a}": np.full(1000, s * w) for a, w in ((0.05, 1.96), (0.2, 1.28)) for side, s in ENDS
+    }
+    pl.DataFrame({"y_true": y} | columns).write_parquet("rows.parquet")
+    expected = {f"coverage at alpha={a}": np.mean(np.abs(y) <= w) for a, w in (("0.05", 1.96), ("0.2", 1.28))}
+    for words in ([], ["--alpha", "0.2,0.05"], ["--alpha", "0.05,0.2"]):
+        for engine in ([], ["--engine", "local"]):
+            assert main(["audit", "rows.parquet", "--mute", "CAL601", "--json", *words, *engine]) == 0
+            estimates = json.loads(capsys.readouterr().out)["estimates"]
+            assert {name: estimates[name]["value"] for name in expected} == expected
+    for engine in ([], ["--engine", "local"]):
+        assert main(["audit", "rows.parquet", "--mute", "CAL601", "--json", "--alpha", "0.2", *engine]) == 0
+        estimates = json.loads(capsys.readouterr().out)["estimates"]
+        assert estimates["coverage"]["value"] == expected["coverage at alpha=0.2"]
+        assert main(["audit", "rows.parquet", "--alpha", "0.1", *engine]) == 2
+        assert "states predictions at alpha = 0.05, 0.2; 0.1 is none" in capsys.readouterr().err
+
+
+ENDS = (("lower", -1), ("upper", 1))
+
+
+def test_other_separators_are_read(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("german.csv").write_text(Path(clean).read_text(encoding="utf-8").replace(",", ";"), encoding="utf-8")
+    assert main(["audit", "german.csv"]) == 2
+    assert "separated by ';': say --sep" in capsys.readouterr().err
+    assert main(["audit", "german.csv", "--sep", ";"]) == 0
+    Path("calipers.toml").write_text('[audit]\nsep = ";"\n', encoding="utf-8")
+    assert main(["audit", "german.csv"]) == 0
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv.gz", ".jsonl", ".jsonl.gz", ".arrow", ".npz"])
+def test_every_format_is_audited_in_memory_and_streamed(
+    ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    y = np.random.default_rng(0).normal(size=600)
+    frame = pl.DataFrame({"y_true": y, "lower": np.full(600, -1.3), "upper": np.full(600, 1.3)})
+    write_table(frame, f"rows{ending}", stated={"n_calibration": 300} if ending == ".npz" else {})
+    found = []
+    for engine in ([], ["--engine", "local"]):
+        words = [] if ending == ".npz" else ["--n-calibration", "300"]
+        assert main(["audit", f"rows{ending}", "--mute", "CAL601", "--json", *engine, *words]) == 1
+        found.append(json.loads(capsys.readouterr().out)["estimates"]["coverage"])
+    assert found[0]["value"] == found[1]["value"] == np.mean(np.abs(y) <= 1.3)
+    assert found[0]["p_value"] == pytest.approx(found[1]["p_value"])
+    assert found[0]["null_low"] == pytest.approx(found[1]["null_low"])

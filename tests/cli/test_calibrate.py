@@ -13,6 +13,8 @@ import pytest
 from calipers.calibration import IsotonicCalibrator
 from calipers.cli import main
 from calipers.datasets import ScoreWorld
+from calipers.inputs.files import read_table
+from calipers.inputs.files.formats import write_table
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_an_interrupted_run_leaves_the_old_file(broken: Path, monkeypatch) -> No
     assert main(["calibrate", str(broken), "--out", str(out), "--quiet"]) == 0
     old, names = (out / "calibrated.csv").read_bytes(), sorted(path.name for path in out.iterdir())
 
-    def half(self: pl.DataFrame, file) -> None:
+    def half(self: pl.DataFrame, file, **options) -> None:
         file.write(b"y_true,p_no")
         raise KeyboardInterrupt
 
@@ -169,3 +171,37 @@ def test_a_file_without_probabilities_is_bad_input(tmp_path: Path, capsys) -> No
     pl.DataFrame({"y_true": [1, 0], "lower": [0, 0], "upper": [1, 1]}).write_csv(tmp_path / "rows.csv")
     assert main(["calibrate", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "o")]) == 2
     assert "has no probabilities" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv.gz", ".jsonl", ".parquet", ".arrow", ".npz"])
+def test_the_calibrated_file_has_the_format_and_all_columns_of_the_file(ending: str, tmp_path: Path) -> None:
+    p, y = ScoreWorld("uniform", "shift", 0.8).sample(400, random_state=0)
+    columns = {"y_true": np.where(y == 1, "yes", "no"), "p_no": 1 - p, "p_yes": p, "age": np.round(10 * p, 1)}
+    place, out = tmp_path / f"rows{ending}", tmp_path / "out"
+    if ending == ".npz":
+        given = {
+            "probabilities": np.stack([1 - p, p], axis=1),
+            "X": columns["age"][:, None],
+            "n_calibration": 50,
+        }
+        layers = np.ones((400, 2, 2), dtype=bool)
+        np.savez(
+            place, y_true=columns["y_true"], sets=layers, alpha=[0.1, 0.2], feature_names=["age"], **given
+        )
+    else:
+        write_table(pl.DataFrame(columns), str(place))
+    before = read_table(place)
+    words = ["calibrate", str(place), "--method", "isotonic", "--out", str(out), "-q", "--apply", str(place)]
+    assert main(words) == 0
+    stated = {"probabilities", "p_no", "p_yes"}
+    for name in ("calibrated", "rows_calibrated"):
+        found = read_table(out / f"{name}{ending}")
+        assert found.schema == before.schema
+        kept = [column for column in before.columns if column not in stated]
+        assert found.select(kept).equals(before.select(kept))
+        changed = [column for column in before.columns if column in stated]
+        assert not found.select(changed).equals(before.select(changed))
+    if ending == ".npz":
+        with np.load(place) as first, np.load(out / "calibrated.npz") as second:
+            assert sorted(first.files) == sorted(second.files)
+            assert first["alpha"].tolist() == second["alpha"].tolist()

@@ -142,3 +142,10 @@ def test_bad_input_is_one_line_and_exit_code_two(rows, capsys, words, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_model_that_cannot_take_the_columns_is_bad_input(tmp_path, capsys):
+    frame = pl.DataFrame({"y_true": np.arange(40.0), "size": np.arange(40), "city": ["Bonn", "Rome"] * 20})
+    frame.write_csv(tmp_path / "rows.csv")
+    assert main(["forecast", "--data", str(tmp_path / "rows.csv"), "--model", RIDGE]) == 2
+    assert "Ridge cannot be fitted on" in capsys.readouterr().err

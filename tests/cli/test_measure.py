@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from calipers.cli import main
+from calipers.inputs.files.formats import write_table
 from calipers.metrics import coverage
 
 
@@ -34,7 +35,7 @@ def test_bad_words_get_one_sentence(lake, capsys):
     assert main(["measure", pattern + "x"]) == 2
     assert "no file matches" in capsys.readouterr().err
     assert main(["measure", pattern, "--alpha", "90"]) == 2
-    assert "--alpha must be one level such as 0.1, got '90'" in capsys.readouterr().err
+    assert "alpha must lie strictly between 0 and 1, got 90.0" in capsys.readouterr().err
 
 
 def test_columns_are_chosen_as_in_an_audit_and_every_metric_that_draws_is_seeded(tmp_path, capsys):
@@ -52,3 +53,53 @@ def test_columns_are_chosen_as_in_an_audit_and_every_metric_that_draws_is_seeded
     assert found[0] == found[1]
     assert found[0]["t_ss"]["p_value"] is not None
     assert json.dumps(found[0]["coverage_gap"]["n"]) == "300"
+
+
+def coverages(capsys, *words):
+    assert main(["measure", *words, "--json"]) == 0
+    estimates = json.loads(capsys.readouterr().out)["result"]["estimates"]
+    return {name: estimate["value"] for name, estimate in estimates.items()}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".csv.gz", ".jsonl", ".npz"])
+def test_the_columns_of_the_level_asked_for_are_measured(ending, tmp_path, capsys):
+    y = np.random.default_rng(0).normal(size=400)
+    columns = {
+        f"{side}@{a}": np.full(400, s * w)
+        for a, w in ((0.05, 1.96), (0.2, 1.28))
+        for side, s in (("lower", -1), ("upper", 1))
+    }
+    place = str(tmp_path / f"rows{ending}")
+    write_table(pl.DataFrame({"y_true": y} | columns), place)
+    wide, narrow = (float(np.mean(np.abs(y) <= w)) for w in (1.96, 1.28))
+    assert coverages(capsys, place, "--alpha", "0.2") == {"coverage": narrow}
+    assert coverages(capsys, place) == {"coverage at alpha=0.05": wide, "coverage at alpha=0.2": narrow}
+    assert coverages(capsys, place, "--max-rows", "400", "--alpha", "0.05") == {"coverage": wide}
+
+
+def test_measure_and_audit_share_their_settings(lake, tmp_path, monkeypatch, capsys):
+    """alpha and n_calibration of calipers.toml, whole tests of coverage alike."""
+    pattern, _ = lake
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calipers.toml").write_text("[audit]\nalpha = 0.2\nn_calibration = 80\n", encoding="utf-8")
+    assert main(["measure", pattern, "--json"]) == 0
+    here = json.loads(capsys.readouterr().out)["result"]["estimates"]["coverage"]
+    assert main(["audit", pattern, "--json", "--fail-on", "never"]) == 0
+    there = json.loads(capsys.readouterr().out)["estimates"]["coverage"]
+    assert (here["value"], here["p_value"]) == (there["value"], pytest.approx(there["p_value"]))
+    y = pl.read_parquet(pattern)["y_true"].to_numpy()
+    expected = coverage(y, np.tile([-1.6, 1.6], (500, 1)), alpha=0.2, n_calibration=80)
+    assert here["p_value"] == pytest.approx(expected.p_value)
+
+
+def test_the_seed_is_0_unless_given_and_features_are_read_where_needed(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    columns = {"y_true": rng.normal(size=300), "lower": np.full(300, -1.6), "upper": np.full(300, 1.6)}
+    pl.DataFrame(columns | {"age": rng.random(300), "site": rng.choice(["a", "b"], 300)}).write_csv(
+        tmp_path / "r.csv"
+    )
+    words = [str(tmp_path / "r.csv"), "--metrics", "ert"]
+    first = coverages(capsys, *words)
+    assert first == coverages(capsys, *words) == coverages(capsys, *words, "--seed", "0")
+    assert first != coverages(capsys, *words, "--seed", "1")
+    assert first != coverages(capsys, *words, "--features", "age")

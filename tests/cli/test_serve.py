@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from calipers.cli.options import Settings
 from calipers.cli.serve import LOOPBACK, free_socket
 from calipers.cli.serve_jobs import Workshop, checked_choices
 from calipers.exceptions import InputError
+from calipers.fields import FIELDS
 
 starlette = pytest.importorskip("starlette.testclient", reason="the local page needs calipers[serve]")
 
@@ -165,3 +167,32 @@ def test_a_port_that_is_taken_and_a_missing_file_are_bad_input(capsys: pytest.Ca
     assert re.search(r"port \d+ cannot be used", capsys.readouterr().err)
     assert main(["serve", "--no-open", "missing.csv"]) == 2
     assert "missing.csv does not exist" in capsys.readouterr().err
+
+
+def test_the_page_shows_the_levels_of_the_file_and_prefills_none(
+    client: Any, rows: Path, tmp_path: Path
+) -> None:
+    stated = pl.read_csv(rows).rename({"lower": "lower@0.05", "upper": "upper@0.05"})
+    answer = post(client, "upload?name=stated.csv", content=stated.write_csv().encode()).json()
+    assert client.get(f"/{TOKEN}/columns/{answer['file']}").json()["alpha"] == [0.05]
+    assert client.get(f"/{TOKEN}/columns/0").json()["alpha"] == [0.1]
+    job = post(client, "run", json={"file": answer["file"], "choices": {"alpha": ""}}).json()["job"]
+    assert finished(client, job)["state"] == "finished"
+    assert "95 %" in client.get(f"/{TOKEN}/reports/{job}").text
+
+
+def test_the_form_has_a_place_for_every_field(client: Any) -> None:
+    page = client.get(f"/{TOKEN}/").text
+    assert set(re.findall(r'<input name="(\w+)"', page)) == {"alpha", "n_calibration", "sep"} | {
+        field.option for field in FIELDS
+    }
+
+
+def test_a_bomb_is_refused_in_one_sentence(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calipers.inputs.files.size_limits._ALWAYS_ALLOWED", 1 << 20)
+    packed = gzip.compress(b"y_true,lower,upper\n" + b"0,0,0\n" * (1 << 20))
+    answer = post(client, "upload?name=bomb.csv.gz", content=packed).json()
+    columns = client.get(f"/{TOKEN}/columns/{answer['file']}")
+    assert (columns.status_code, "unpacks to more than" in columns.json()["error"]) == (400, True)
+    job = post(client, "run", json={"file": answer["file"], "choices": {}}).json()["job"]
+    assert "unpacks to more than" in finished(client, job)["error"]

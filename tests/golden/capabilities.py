@@ -20,7 +20,7 @@ PINNED_BY: dict[str, tuple[str, ...]] = {
     ),
     "tsv and every other ending, from every place": (
         "tests/golden/test_endings.py::test_a_file_is_read_wherever_it_lies_or_refused_in_one_sentence",
-        "tests/unit/inputs/test_files.py::test_every_kind_of_table_gives_the_same_predictions",
+        "tests/unit/inputs/test_files.py::test_every_format_gives_the_same_rows_in_memory_streamed_and_by_pattern",
     ),
     "addresses through fsspec": (
         "tests/unit/engines/test_sources.py::test_addresses_are_read_through_fsspec",

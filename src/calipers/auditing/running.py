@@ -19,9 +19,9 @@ from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
 from calipers.engines.running import Engine, engine_of, named_file, run_states, unchanging_files
-from calipers.engines.sources import ArraySource, Piece, Source
+from calipers.engines.sources import ArraySource, Piece, Source, at_levels
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
-from calipers.inputs import check_alphas, check_confidence, check_count
+from calipers.inputs import check_confidence, check_count
 from calipers.inputs.rows import Rows
 from calipers.metrics.states.at_level import AtLevel
 from calipers.metrics.states.sampling import Sample, SampleState
@@ -166,9 +166,12 @@ def audit(
     given |= {"intervals": intervals, "X": X, "groups": groups, "ease": ease, "time": time}
     if twice := [key for key, value in given.items() if value is not None]:
         raise InputError(f"give either source or arrays, got source and {twice[0]}.")
-    levels, _ = check_alphas(alpha)
-    alphas = tuple(float(a) for a in levels)
-    return audit_pieces(_source(source).pieces(), alphas, engine=engine, settings=settings, **options)
+    found, alphas = at_levels(_source(source), alpha)
+    if settings["n_calibration"] is None:
+        settings["n_calibration"] = getattr(found, "n_calibration", None)
+    if isinstance(found, ArraySource):
+        options["rows"] = found.rows()
+    return audit_pieces(found.pieces(), alphas, engine=engine, settings=settings, **options)
 
 
 def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, S
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
-    from calipers.inputs.rows import Rows
+    from calipers.engines import FileSource
 
 FilesArgument = Annotated[
     list[str],
@@ -52,18 +51,13 @@ def command(
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
-    from calipers.cli.lake import is_lake, run_lake, source_of
-    from calipers.cli.options import exit_code, storage_of
+    from calipers.cli.options import exit_code, source_from, storage_of
 
-    if engine is not None or is_lake(files, settings):
-        source = source_of(files, settings, storage_of(storage))
-        found = run_lake(source, settings, engine=engine or "local", plan=plan, quiet=quiet)
-    elif plan:
-        return show_plan(Path(files[0]), settings)
-    else:
-        found = run(Path(files[0]), settings, quiet=quiet)
-    if found is None:
-        return 0
+    source = source_from(files, settings, storage_of(storage))
+    streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
+    if plan:
+        return show_plan(source, streamed=streamed)
+    found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
     write(found, out=out, html=html, markdown=markdown)
     if as_json:
         print(found.to_json())
@@ -74,39 +68,37 @@ def command(
     return exit_code(found.findings, settings.fail_on)
 
 
-def run(file: Path, settings: Settings, *, quiet: bool) -> Audit:
-    """The audit, with a progress bar on standard error."""
+def run(
+    source: FileSource, settings: Settings, *, engine: str | None = None, streamed: bool = False, quiet: bool
+) -> Audit:
+    """The audit of all rows, with a progress bar on standard error."""
     from calipers.auditing import audit
-    from calipers.cli.options import read_file
     from calipers.cli.progress import check_progress
 
-    with check_progress(quiet=quiet, title=f"Reading {file.name}") as progress:
-        _, arguments = read_file(file, settings)
-        return audit(**arguments, mute=settings.mute, name=file.stem, progress=progress)
+    files = [source.paths] if isinstance(source.paths, str) else list(source.paths)
+    name, seed = Path(files[0].rstrip("/")).stem.strip("*") or "rows", settings.seed or 0
+    with check_progress(quiet=quiet, title=f"Reading {name}") as progress:
+        rows = source if streamed else source.load(settings.max_rows, seed)
+        return audit(
+            source=rows, alpha=source.alpha, engine=engine, n_calibration=source.n_calibration,
+            random_state=seed, mute=settings.mute, name=name, origin=", ".join(files), progress=progress,
+        )  # fmt: skip
 
 
-def show_plan(file: Path, settings: Settings) -> int:
-    """What can be checked, and what to add for the rest."""
-    from calipers.auditing.arguments import rows_of_arguments
-    from calipers.cli.options import read_file
-
-    predictions, arguments = read_file(file, settings)
-    about = ("random_state", "origin", "n_calibration")
-    rows = rows_of_arguments(**{key: value for key, value in arguments.items() if key not in about})
-    print_plan(predictions.roles, rows, rows.n)
-    return 0
-
-
-def print_plan(roles: Mapping[str, str], head: Rows, n: int) -> None:
-    """What each column was taken for, and which questions can be asked."""
+def show_plan(source: FileSource, *, streamed: bool) -> int:
+    """What each column was taken for, which questions can be asked, and what to add for the rest."""
     from calipers.auditing.checks import CHECKS
     from calipers.auditing.measurements import Design
     from calipers.auditing.plan import plan_audit
 
-    for column, role in roles.items():
+    pieces = source.pieces()
+    n, head = sum(piece.rows for piece in pieces), pieces[0].head()
+    for column, role in pieces[0].roles.described().items():
         print(f"{column}: {role}")
+    print(f"{n} rows in {len(source.files())} file(s)" + (", streamed" if streamed else ""))
     for question in plan_audit(Design(n=n, alphas=head.alphas, head=head), CHECKS):
         print(question)
+    return 0
 
 
 def write(found: Audit, *, out: Path | None, html: Path | None, markdown: Path | None) -> None:

@@ -8,39 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calipers.cli.options import (
-    ConfigOption,
+    SETTING_OPTIONS,
     FileArgument,
     JsonOption,
-    ProbaOption,
     QuietOption,
-    SeedOption,
-    YOption,
+    Settings,
+    takes_settings,
 )
 
 if TYPE_CHECKING:
     import numpy as np
 
     from calipers.auditing import Audit
-    from calipers.cli.options import Settings
-    from calipers.inputs.files import Predictions
+    from calipers.engines import ArraySource, FileSource
     from calipers.results import EstimateTable
 
 METHODS = ("auto", "isotonic", "platt", "temperature", "beta", "spline", "venn-abers")
-# Ending of the input -> ending of the output; what polars cannot write in the same form becomes csv.
-ENDINGS = {
-    "csv": ".csv",
-    "tsv": ".csv",
-    "parquet": ".parquet",
-    "arrow": ".arrow",
-    "json-lines": ".jsonl",
-    "npz": ".npz",
-}
+# Settings that matter here; all rows are calibrated, whatever calipers.toml says about samples.
+OPTIONS = {name: SETTING_OPTIONS[name] for name in ("y", "proba", "weight", "sep", "seed")}
 
 
+@takes_settings(options=OPTIONS)
 def command(
     file: FileArgument,
-    y: YOption = None,
-    proba: ProbaOption = None,
+    settings: Settings,
     method: Annotated[
         str,
         typer.Option(
@@ -56,8 +47,6 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for calibrated.*, calibration.json and the two reports.")
     ] = Path("calipers-calibrated"),
-    seed: SeedOption = None,
-    config: ConfigOption = None,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -72,14 +61,13 @@ def command(
     Every row is calibrated by a map that did not see it, so the audit of the result is honest. The file
     itself is never changed. Columns are found by name: y_true, p_<class>.
     """
-    from calipers.cli.options import exit_code, settings_from
+    from calipers.cli.options import exit_code, source_from
 
-    settings = settings_from(config).over({"y": y, "proba": proba, "seed": seed})
     exit_code((), fail_on)
     result = calibrate(file, settings, method=method, folds=folds)
-    places = write(result, file, settings, out)
+    places = write(result, source_from([file], settings), out)
     if apply is not None:
-        places.append(write_other(result, apply, settings, out))
+        places.append(write_other(result, file, source_from([apply], settings), out))
     if as_json:
         print((out / "calibration.json").read_text(encoding="utf-8"))
     elif not quiet:
@@ -90,7 +78,7 @@ def command(
 class Calibrated(NamedTuple):
     """What was read, what became of it, and why."""
 
-    predictions: Predictions
+    predictions: ArraySource
     probabilities: np.ndarray
     calibrator: Any
     verdict: str
@@ -104,15 +92,15 @@ def calibrate(file: Path, settings: Settings, *, method: str, folds: int) -> Cal
     import numpy as np
 
     from calipers.calibration.conditional import cross_fit
-    from calipers.cli.options import read_file
+    from calipers.cli.options import source_from
     from calipers.exceptions import InputError
     from calipers.inputs import check_count
 
     check_count(folds, name="--folds", minimum=2)
     if method not in METHODS:
         raise InputError(f"--method must be one of {', '.join(METHODS)}, got {method!r}.")
-    predictions, _ = read_file(file, settings)
-    stated = predictions.probabilities
+    predictions = source_from([file], settings).load()
+    stated, weights = (predictions.given.get(name) for name in ("probabilities", "sample_weight"))
     if stated is None:
         raise InputError(
             f"{file} has no probabilities; name their columns p_<class> or choose them with --proba."
@@ -124,9 +112,9 @@ def calibrate(file: Path, settings: Settings, *, method: str, folds: int) -> Cal
     if calibrator is not None:
         parts = rng.permutation(len(labels)) % folds
         base = stated[:, 1] if stated.ndim == 2 and stated.shape[1] == 2 else stated
-        found = cross_fit(calibrator, base, labels, predictions.sample_weight, parts)
+        found = cross_fit(calibrator, base, labels, weights, parts)
         calibrated = like(found, stated)
-        calibrator.fit(base, labels, predictions.sample_weight)
+        calibrator.fit(base, labels, weights)
     seed = settings.seed or 0
     audits = [audit_of(p, predictions, seed, file) for p in (stated, calibrated)]
     readings = {
@@ -136,19 +124,19 @@ def calibrate(file: Path, settings: Settings, *, method: str, folds: int) -> Cal
     return Calibrated(predictions, calibrated, calibrator, verdict, audits[0], audits[1], readings)
 
 
-def positive_labels(predictions: Predictions) -> Any:
+def positive_labels(predictions: ArraySource) -> Any:
     """True for the positive class of two, or the column of the label of each row."""
     from calipers.inputs import check_binary, encode_labels
 
-    stated = predictions.probabilities
-    if stated is None or stated.ndim == 1:
-        return check_binary(predictions.y_true)
-    codes = encode_labels(predictions.y_true, stated.shape[1], classes=predictions.classes)
+    y, stated = predictions.given["y_true"], predictions.given["probabilities"]
+    if stated.ndim == 1:
+        return check_binary(y)
+    codes = encode_labels(y, stated.shape[1], classes=predictions.classes)
     return codes == 1 if stated.shape[1] == 2 else codes
 
 
 def choose(
-    method: str, stated: Any, labels: Any, predictions: Predictions, rng: np.random.Generator
+    method: str, stated: Any, labels: Any, predictions: ArraySource, rng: np.random.Generator
 ) -> tuple[Any, str]:
     """The calibrator of a method, None to leave everything alone, and a sentence."""
     from calipers.calibration import (
@@ -166,7 +154,8 @@ def choose(
         return TemperatureCalibrator(classes=columns), "Calibrated by one softmax temperature."
     if method == "auto":
         base = stated[:, 1] if stated.ndim == 2 else stated
-        chosen = calibrate_if_needed(base, labels, sample_weight=predictions.sample_weight, random_state=rng)
+        weights = predictions.given.get("sample_weight")
+        chosen = calibrate_if_needed(base, labels, sample_weight=weights, random_state=rng)
         return chosen.calibrator_, chosen.verdict_
     special = {"isotonic": IsotonicCalibrator, "venn-abers": VennAbersCalibrator}
     one = special[method]() if method in special else LinkCalibrator(method)
@@ -183,21 +172,21 @@ def like(calibrated: Any, stated: Any) -> Any:
     return calibrated
 
 
-def audit_of(probabilities: Any, predictions: Predictions, seed: int, file: Path) -> Audit:
+def audit_of(probabilities: Any, predictions: ArraySource, seed: int, file: Path) -> Audit:
     """The audit of probabilities alone."""
     from calipers.auditing import audit
 
     return audit(
-        predictions.y_true,
+        predictions.given["y_true"],
         probabilities=probabilities,
         classes=predictions.classes,
-        sample_weight=predictions.sample_weight,
+        sample_weight=predictions.given.get("sample_weight"),
         random_state=seed,
         name=file.stem,
     )
 
 
-def read_calibration(probabilities: Any, predictions: Predictions, seed: int) -> EstimateTable:
+def read_calibration(probabilities: Any, predictions: ArraySource, seed: int) -> EstimateTable:
     """Calibration error and the verdict of all tests, Brier score and log loss."""
     import numpy as np
 
@@ -206,7 +195,7 @@ def read_calibration(probabilities: Any, predictions: Predictions, seed: int) ->
     from calipers.metrics.row_scores import brier_rows, log_loss_estimate, log_loss_rows, stated_probability
     from calipers.results import EstimateTable
 
-    y, weights = predictions.y_true, predictions.sample_weight
+    y, weights = predictions.given["y_true"], predictions.given.get("sample_weight")
     options: dict[str, Any] = {"classes": predictions.classes, "sample_weight": weights, "random_state": seed}
     codes = np.asarray(positive_labels(predictions)).astype(np.int64)
     P = np.stack([1 - probabilities, probabilities], axis=1) if probabilities.ndim == 1 else probabilities
@@ -220,7 +209,7 @@ def read_calibration(probabilities: Any, predictions: Predictions, seed: int) ->
     return EstimateTable(found, title="Calibration")
 
 
-def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list[Path]:
+def write(result: Calibrated, source: FileSource, out: Path) -> list[Path]:
     """The calibrated file, both audits as one JSON, and two reports."""
     import json
 
@@ -228,7 +217,7 @@ def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list
     from calipers.results import to_json, write_atomically
 
     folder = writable_folder(out)
-    places = [write_rows(file, result.probabilities, settings, folder, "calibrated")]
+    places = [write_rows(source, result.probabilities, folder, "calibrated")]
     document = {
         "verdict": result.verdict,
         "calibrator": repr(result.calibrator),
@@ -244,65 +233,51 @@ def write(result: Calibrated, file: Path, settings: Settings, out: Path) -> list
     return [*places, summary]
 
 
-def write_other(result: Calibrated, file: Path, settings: Settings, out: Path) -> Path:
+def write_other(result: Calibrated, fitted: Path, source: FileSource, out: Path) -> Path:
     """Another file with the same columns, through the calibrator fitted on all rows."""
     import numpy as np
 
-    from calipers.cli.options import read_file
-
-    predictions, _ = read_file(file, settings)
-    stated = np.asarray(predictions.probabilities)
-    calibrated = stated
+    file, predictions = Path(source.files()[0]), source.load()
+    calibrated = stated = np.asarray(predictions.given["probabilities"])
     if result.calibrator is not None:
-        columns = same_columns(result.predictions, predictions)
+        columns = same_columns(result.predictions.classes, predictions.classes, fitted, file)
         ours = stated if columns is None else stated[:, columns]
         base = ours[:, 1] if ours.ndim == 2 and ours.shape[1] == 2 else ours
         found = like(np.asarray(result.calibrator.predict(base)), ours)
         calibrated = found if columns is None else found[:, np.argsort(columns)]
-    return write_rows(file, calibrated, settings, out, f"{file.name.split('.')[0]}_calibrated")
+    return write_rows(source, calibrated, out, f"{file.name.split('.')[0]}_calibrated")
 
 
-def same_columns(fitted: Predictions, other: Predictions) -> list[int] | None:
-    """Where the other file has each class of the first one; None when neither names its classes."""
+def same_columns(fitted: Any, other: Any, first: Path, second: Path) -> list[int] | None:
+    """Where the second file has each class of the first one; None when neither names its classes."""
     from calipers.exceptions import InputError
 
-    if fitted.classes is None or other.classes is None:
+    if fitted is None or other is None:
         return None
-    if set(fitted.classes) != set(other.classes):
+    if set(fitted) != set(other):
         raise InputError(
-            f"{other.source} must have the classes of {fitted.source} "
-            f"({', '.join(map(str, fitted.classes))}), got {', '.join(map(str, other.classes))}."
+            f"{second} must have the classes of {first} ({', '.join(map(str, fitted))}), "
+            f"got {', '.join(map(str, other))}."
         )
-    return [other.classes.index(label) for label in fitted.classes]
+    return [list(other).index(label) for label in fitted]
 
 
-def write_rows(file: Path, probabilities: Any, settings: Settings, folder: Path, stem: str) -> Path:
+def write_rows(source: FileSource, probabilities: Any, folder: Path, stem: str) -> Path:
     """All columns of a file with its probabilities replaced, in the same format."""
-    import numpy as np
-
-    from calipers.inputs.files import read_table
-    from calipers.inputs.files.formats import kind_of
-    from calipers.inputs.files.roles import assign_roles
-    from calipers.results import write_atomically
-
-    place = folder / f"{stem}{ENDINGS[kind_of(file)]}"
-    table = read_table(file)
-    if isinstance(table, dict):
-        arrays = table | {"probabilities": probabilities}
-        return write_atomically(place, lambda file: np.savez_compressed(file, **arrays))
-    roles = assign_roles(table.columns, settings.columns(), place=str(file))
-    names = list(roles.per_class["probabilities"].values())
-    values = probabilities[:, None] if probabilities.ndim == 1 else probabilities
     import polars as pl
 
-    table = table.with_columns(pl.Series(name, values[:, k]) for k, name in enumerate(names))
-    writers: dict[str, Any] = {
-        ".csv": table.write_csv,
-        ".parquet": table.write_parquet,
-        ".arrow": table.write_ipc,
-        ".jsonl": table.write_ndjson,
-    }
-    return write_atomically(place, writers[place.suffix])
+    from calipers.inputs.files import read_table
+    from calipers.inputs.files.formats import ending_of, write_table
+
+    file = next(source.opened())
+    place = folder / f"{stem}{ending_of(file.path)}"
+    names = list(file.roles.columns["probabilities"].values())
+    whole = file.roles.array("probabilities") is not None or probabilities.ndim == 1
+    columns = [probabilities] if whole else list(probabilities.T)
+    table = read_table(file.path, separator=source.separator)
+    table = table.with_columns(pl.Series(name, column) for name, column in zip(names, columns, strict=True))
+    write_table(table, str(place), stated=file.stated, separator=source.separator)
+    return place
 
 
 def show(result: Calibrated, places: list[Path]) -> None:

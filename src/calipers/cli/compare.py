@@ -7,28 +7,19 @@ from typing import Annotated
 
 import typer
 
-from calipers.cli.options import (
-    AlphaOption,
-    CalibrationOption,
-    ConfigOption,
-    JsonOption,
-    QuietOption,
-    SeedOption,
-)
+from calipers.cli.options import READ_OPTIONS, JsonOption, QuietOption, Settings, takes_settings
 
 
+@takes_settings(options=READ_OPTIONS)
 def command(
     files: Annotated[
         list[str],
         typer.Argument(help="FILE or NAME=FILE per predictor; NAME=FILE,FILE,... for many data sets."),
     ],
-    alpha: AlphaOption = None,
-    n_calibration: CalibrationOption = None,
+    settings: Settings,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for comparison.html, .json and .md.")
     ] = None,
-    seed: SeedOption = None,
-    config: ConfigOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -40,11 +31,13 @@ def command(
     from calipers.auditing import compare
     from calipers.cli.audit import run
     from calipers.cli.files import writable_folder
-    from calipers.cli.options import settings_from
+    from calipers.cli.options import source_from
 
-    settings = settings_from(config).over({"alpha": alpha, "n_calibration": n_calibration, "seed": seed})
     named = parse_names(files)
-    audits = {name: [run(path, settings, quiet=quiet) for path in paths] for name, paths in named.items()}
+    audits = {
+        name: [run(source_from([path], settings), settings, quiet=quiet) for path in paths]
+        for name, paths in named.items()
+    }
     single = all(len(found) == 1 for found in audits.values())
     comparison = compare({name: found[0] for name, found in audits.items()} if single else audits)
     if out is not None:

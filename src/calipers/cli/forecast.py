@@ -97,14 +97,22 @@ def _from_losses(data: Path, column: str, alpha: float) -> LossForecast:
 def _from_model(
     data: Path, model: str | None, target: str, options: dict[str, Any], *, algorithm: bool
 ) -> LossForecast:
-    from calipers.exceptions import InputError
+    from calipers.exceptions import CalipersError, InputError
     from calipers.performance import AlgorithmPerformance, CandidatePerformance
 
     if model is None:
         raise InputError(f"--model must name an estimator as {_SPLIT}, or --losses a column of losses.")
     kind = AlgorithmPerformance if algorithm else CandidatePerformance
     X, y = _features_and_target(_table(data), target)
-    forecast: LossForecast = kind(load_estimator(model), **options).fit(X, y).forecast_
+    performance = kind(load_estimator(model), **options)
+    try:
+        forecast: LossForecast = performance.fit(X, y).forecast_
+    except CalipersError:
+        raise
+    except (TypeError, ValueError) as error:  # a model that cannot take these columns is no fault of ours
+        raise InputError(
+            f"{model} cannot be fitted on {data} ({error}). Text needs a pipeline that encodes it."
+        ) from None
     return forecast
 
 
@@ -117,18 +125,17 @@ def _table(data: Path) -> Any:
 def _require(column: str, table: Any, option: str) -> None:
     from calipers.exceptions import InputError
 
-    names = list(table if isinstance(table, dict) else table.columns)
-    if column not in names:
-        raise InputError(f"{option} must be a column of the file, got {column!r}; it has {', '.join(names)}.")
+    if column not in table.columns:
+        names = ", ".join(table.columns)
+        raise InputError(f"{option} must be a column of the file, got {column!r}; it has {names}.")
 
 
 def _features_and_target(table: Any, target: str) -> tuple[Any, Any]:
     """Features as a matrix when all are numbers, else as a frame for a pipeline; the target as an array."""
     _require(target, table, "--target")
-    if isinstance(table, dict):
-        _require("X", table, "the features of an npz file")
-        return table["X"], table[target]
     features = table.drop(target)
+    if "X" in features.columns and features["X"].dtype.is_nested():  # the matrix of an npz file
+        return features["X"].to_numpy(), table[target].to_numpy()
     numeric = all(dtype.is_numeric() for dtype in features.dtypes)
     return features.to_numpy() if numeric else features, table[target].to_numpy()
 

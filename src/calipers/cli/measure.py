@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from calipers.cli.options import (
-    AlphaOption,
-    EaseOption,
-    GroupOption,
+    READ_OPTIONS,
+    FilesArgument,
     JsonOption,
-    LowerOption,
-    ProbaOption,
-    PValueOption,
     QuietOption,
-    SeedOption,
-    SetOption,
+    Settings,
     StorageOption,
-    UpperOption,
-    YOption,
-    settings_from,
     storage_of,
+    takes_settings,
 )
 
 DEFAULT_METRICS = "coverage"
 
 
+@takes_settings(options=READ_OPTIONS)
 def command(
-    files: Annotated[list[str], typer.Argument(help="Files or patterns: 'logs/*.parquet'.")],
+    files: FilesArgument,
+    settings: Settings,
     metrics: Annotated[
         str, typer.Option("--metrics", help="Names separated by commas; see calipers.engines.merge_rules().")
     ] = DEFAULT_METRICS,
     engine: Annotated[str, typer.Option("--engine", help="local, dask or spark.")] = "local",
-    y: YOption = None,
-    proba: ProbaOption = None,
-    set_: SetOption = None,
-    p_value: PValueOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    group: GroupOption = None,
-    ease: EaseOption = None,
-    alpha: AlphaOption = None,
-    seed: SeedOption = None,
     storage: StorageOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -52,40 +37,51 @@ def command(
     Rows are read piece by piece and never held; the numbers are those of one machine with enough memory.
     Columns are found by name, by the options and by calipers.toml, as in `calipers audit`.
     """
+    from calipers.cli.options import source_from
     from calipers.cli.progress import check_progress
-    from calipers.engines import FileSource, measure
+    from calipers.engines import measure
     from calipers.exceptions import InputError
-    from calipers.results import to_json
+    from calipers.results import EstimateTable, to_json
 
-    level = 0.1 if alpha is None else _one_level(alpha)
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:
         raise InputError("--metrics must name at least one metric, got none.")
-    chosen = {"y": y, "proba": proba, "set": set_, "p_value": p_value, "lower": lower, "upper": upper}
-    settings = settings_from(None).over(chosen | {"group": group, "ease": ease})
+    source: Any = source_from(files, settings, storage_of(storage), features=_need_features(names))
+    alphas, options = source.alpha, _options(names, settings.seed or 0, source.n_calibration)
+    found: dict[str, Any] = {}
     with check_progress(quiet=quiet, title="Reading") as bar:
         moved = None if bar is None else lambda done, total: bar(f"piece {done}", done, total)
-        source = FileSource(files, settings.columns(), alpha=level, storage=storage_of(storage))
-        table = measure(
-            source, names, alpha=level, engine=engine, options=_seeded(names, seed), progress=moved
-        )
+        if settings.max_rows is not None:
+            source = source.load(settings.max_rows, settings.seed or 0)
+        for alpha in alphas:
+            table = measure(
+                source.at(alpha), names, alpha=alpha, engine=engine, options=options, progress=moved
+            )
+            tag = f" at alpha={alpha:g}" if len(alphas) > 1 else ""
+            found |= {f"{name}{tag}": estimate for name, estimate in table.items()}
+    table = EstimateTable(found)
     print(to_json(table, indent=2) if as_json else table)
     return 0
 
 
-def _seeded(names: list[str], seed: int | None) -> dict[str, dict[str, int]]:
-    """The seed for every metric that draws."""
+def _need_features(names: list[str]) -> bool:
+    """Whether some metric looks at features; files whose features differ can be measured without."""
     from calipers.metrics import metric_entries
 
-    draw = {entry.name for entry in metric_entries() if entry.randomized}
-    return {} if seed is None else {name: {"random_state": seed} for name in names if name in draw}
+    return any("X" in entry.inputs for entry in metric_entries() if entry.name in names)
 
 
-def _one_level(alpha: str) -> float:
-    from calipers.exceptions import InputError
-    from calipers.inputs import check_alpha
+def _options(names: list[str], seed: int, n_calibration: int | None) -> dict[str, dict[str, int]]:
+    """The seed for every metric that draws, and the calibration rows for every one that takes them."""
+    import inspect
 
-    try:
-        return check_alpha(float(alpha))
-    except ValueError as error:
-        raise InputError(f"--alpha must be one level such as 0.1, got {alpha!r} ({error}).") from None
+    from calipers.metrics import metric_entries
+
+    entries = {entry.name: entry for entry in metric_entries() if entry.name in names}
+    options: dict[str, dict[str, int]] = {name: {} for name in names}
+    for name, entry in entries.items():
+        if entry.randomized:
+            options[name]["random_state"] = seed
+        if n_calibration is not None and "n_calibration" in inspect.signature(entry.function).parameters:
+            options[name]["n_calibration"] = n_calibration
+    return options

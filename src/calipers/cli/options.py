@@ -1,69 +1,42 @@
-"""Options that several commands share, and the calipers.toml that can fill them in."""
+"""Options that several commands share, and the calipers.toml that can fill them in.
+
+Options that choose columns are made from the table of fields (`calipers.fields`).
+"""
 
 from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError, create_model
 
 from calipers.exceptions import InputError
+from calipers.fields import FIELDS, Field
 
 if TYPE_CHECKING:
-    from calipers.inputs.files import ColumnChoice, Predictions
+    from calipers.engines import FileSource
+    from calipers.inputs.files import ColumnChoice
 
 CONFIG_NAME = "calipers.toml"
+SECTION = "audit"
 SEVERITY_WORDS = ("issue", "warning", "note", "never")
 
-FileArgument = Annotated[Path, typer.Argument(help="csv, parquet, arrow, json-lines or npz; never modified.")]
-YOption = Annotated[str | None, typer.Option("--y", help="Column of true outcomes. (default: y_true)")]
-ProbaOption = Annotated[
-    str | None,
-    typer.Option("--proba", help="Columns of probabilities; * stands for the class. (default: p_*)"),
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="csv, tsv, parquet, arrow, json-lines or npz; text also .gz or .zst; never modified."
+    ),
 ]
-SetOption = Annotated[
-    str | None, typer.Option("--set", help="Columns of sets; * stands for the class. (default: set_*)")
-]
-PValueOption = Annotated[
-    str | None,
-    typer.Option("--p-value", help="Columns of p-values; * stands for the class. (default: pvalue_*)"),
-]
-LowerOption = Annotated[str | None, typer.Option("--lower", help="Column of lower ends. (default: lower)")]
-UpperOption = Annotated[str | None, typer.Option("--upper", help="Column of upper ends. (default: upper)")]
-FeaturesOption = Annotated[
-    str | None,
-    typer.Option("--features", help="Columns of features, e.g. 'age,x_*'. (default: all other columns)"),
-]
-GroupOption = Annotated[str | None, typer.Option("--group", help="Column of groups. (default: group)")]
-EaseOption = Annotated[str | None, typer.Option("--ease", help="Column of ease. (default: ease)")]
-TimeOption = Annotated[
-    str | None, typer.Option("--time", help="Column of times, along which losses may drift. (default: none)")
-]
-AlphaOption = Annotated[
-    str | None,
-    typer.Option("--alpha", help="Allowed miscoverage, one or several: 0.1 or 0.05,0.1. (default: 0.1)"),
-]
-CalibrationOption = Annotated[
-    int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
-]
-MuteOption = Annotated[str | None, typer.Option("--mute", help="Codes of checks to leave out.")]
-MaxRowsOption = Annotated[
-    int | None, typer.Option("--max-rows", help="Stream the file and keep a random sample of so many rows.")
-]
-SeedOption = Annotated[
-    int | None, typer.Option("--seed", help="Seed of splits and simulations. (default: 0)")
+FilesArgument = Annotated[
+    list[str], typer.Argument(help="Files of these kinds, 'logs/*.parquet', a folder, an address: s3://...")
 ]
 ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="Settings file. (default: calipers.toml in this folder, if there is one)"),
-]
-FailOnOption = Annotated[
-    str | None,
-    typer.Option("--fail-on", help="Exit with 1 at: issue, warning, note, never, or codes. (default: issue)"),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")]
 StorageOption = Annotated[
@@ -71,7 +44,7 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         help="Option of remote storage, such as endpoint_url=http://127.0.0.1:9000; may be repeated. "
-        "Keys belong into the environment (AWS_ACCESS_KEY_ID, ...), where nobody else sees them.",
+        "Put keys into the environment (AWS_ACCESS_KEY_ID, ...), where nobody else sees them.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
@@ -79,55 +52,59 @@ OutOption = Annotated[
     Path | None, typer.Option("--out", help="Folder for report.html, audit.json and summary.md.")
 ]
 
-# Setting -> the option that fills it in, in the order of the help page.
-SETTING_OPTIONS: dict[str, Any] = {
-    "y": YOption,
-    "proba": ProbaOption,
-    "set": SetOption,
-    "lower": LowerOption,
-    "upper": UpperOption,
-    "p_value": PValueOption,
-    "features": FeaturesOption,
-    "group": GroupOption,
-    "ease": EaseOption,
-    "time": TimeOption,
-    "alpha": AlphaOption,
-    "n_calibration": CalibrationOption,
-    "max_rows": MaxRowsOption,
-    "mute": MuteOption,
-    "fail_on": FailOnOption,
-    "seed": SeedOption,
+# Setting beside the columns -> what calipers.toml may hold, and the help of its option.
+FURTHER: dict[str, tuple[Any, str]] = {
+    "sep": (str, "What separates the cells of text: ';', tab, ... (default: the comma, tab for .tsv)"),
+    "alpha": (
+        float | list[float] | str,
+        "Allowed miscoverage, one or several: 0.1 or 0.05,0.1. (default: what the file states, else 0.1)",
+    ),
+    "n_calibration": (int, "Rows the predictor was conformalised on."),
+    "max_rows": (int, "Stream the file and keep a random sample of so many rows."),
+    "seed": (int, "Seed of splits and simulations. (default: 0)"),
+    "mute": (list[str], "Codes of checks to leave out."),
+    "fail_on": (str, "Exit with 1 at: issue, warning, note, never, or codes. (default: issue)"),
 }
 
 
-class Settings(BaseModel):
-    """What calipers.toml may say under [audit]; the command line wins over it."""
+def _help(field: Field) -> str:
+    kind = {"per class": "Columns, * for the class", "rest": "Columns, such as 'age,x_*'"}
+    return (
+        f"{kind.get(field.layout, 'Column')}. {field.means} (default: {field.column or 'all other columns'})"
+    )
+
+
+def _option(name: str, kind: Any, text: str) -> Any:
+    taken = int if kind is int else str
+    return Annotated[taken | None, typer.Option(f"--{name.replace('_', '-')}", help=text)]
+
+
+# Setting -> the option that fills it in, in the order of the help page.
+COLUMN_OPTIONS = {field.option: _option(field.option, str, _help(field)) for field in FIELDS}
+SETTING_OPTIONS = COLUMN_OPTIONS | {name: _option(name, *further) for name, further in FURTHER.items()}
+READ_OPTIONS = {name: option for name, option in SETTING_OPTIONS.items() if name not in {"mute", "fail_on"}}
+
+_TYPES: dict[str, Any] = dict.fromkeys(COLUMN_OPTIONS, (str | list[str] | None, None))
+_TYPES |= {name: (kind | None, None) for name, (kind, _) in FURTHER.items()} | {"mute": (list[str], [])}
+_Fields: Any = create_model("_Fields", **_TYPES)
+
+
+class Settings(_Fields):
+    """What calipers.toml may say under [audit]; the command line wins over it.
+
+    It has an attribute for every field that a column can be chosen for (`calipers.fields`) and for every
+    further setting; None where nothing was said.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
-    y: str | None = None
-    proba: str | None = None
-    set: str | None = None
-    p_value: str | None = None
-    lower: str | None = None
-    upper: str | None = None
-    features: str | list[str] | None = None
-    group: str | None = None
-    ease: str | None = None
-    time: str | None = None
-    alpha: float | list[float] | str | None = None
-    n_calibration: int | None = None
-    max_rows: int | None = None
-    seed: int | None = None
-    fail_on: str | None = None
-    mute: list[str] = []
-
-    def over(self, chosen: dict[str, Any]) -> Settings:
+    def over(self, chosen: Mapping[str, Any]) -> Settings:
         """The settings with what the command line chose on top."""
-        return self.model_copy(update={key: value for key, value in chosen.items() if value is not None})
+        said = {name: value for name, value in chosen.items() if value is not None}
+        return self.model_copy(update=said)  # type: ignore[no-any-return]
 
     def alphas(self) -> list[float] | None:
-        """The levels as numbers; None when nobody said."""
+        """The levels as numbers; None when none were given."""
         if self.alpha is None or isinstance(self.alpha, float):
             return None if self.alpha is None else [self.alpha]
         if isinstance(self.alpha, list):
@@ -140,26 +117,30 @@ class Settings(BaseModel):
             ) from None
 
     def columns(self) -> ColumnChoice:
-        """The columns by role."""
+        """The columns that were chosen."""
         from calipers.inputs.files import ColumnChoice
 
-        features = self.features.split(",") if isinstance(self.features, str) else self.features
-        chosen = {
-            "y": self.y, "probabilities": _patterns(self.proba), "p_values": _patterns(self.p_value),
-            "sets": _patterns(self.set), "lower": self.lower, "upper": self.upper, "group": self.group,
-            "ease": self.ease, "time": self.time,
-            "features": tuple(word.strip() for word in features) if features else None,
-        }  # fmt: skip
-        given: dict[str, Any] = {key: value for key, value in chosen.items() if value is not None}
-        return ColumnChoice(**given)
+        chosen = {name: getattr(self, name) for name in COLUMN_OPTIONS}
+        return ColumnChoice(**{name: value for name, value in chosen.items() if value is not None})
+
+    def separator(self) -> str:
+        """What separates the cells of text files; empty when nothing was said."""
+        found = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep or "")
+        if len(found.encode()) > 1:
+            raise InputError(f"--sep must be one character such as ';', or the word tab, got {self.sep!r}.")
+        return found
 
 
-def takes_settings(command: Callable[..., int]) -> Callable[..., int]:
+def takes_settings(
+    command: Callable[..., int] | None = None, *, options: Mapping[str, Any] = SETTING_OPTIONS
+) -> Callable[..., Any]:
     """The command with an option for every setting and ``--config`` in place of its argument ``settings``."""
+    if command is None:
+        return lambda function: takes_settings(function, options=options)
 
     def with_options(**given: Any) -> int:
-        chosen = {name: given.pop(name) for name in SETTING_OPTIONS}
-        if chosen["mute"] is not None:
+        chosen = {name: given.pop(name) for name in options}
+        if chosen.get("mute") is not None:
             chosen["mute"] = [code.strip() for code in chosen["mute"].split(",")]
         settings = settings_from(given.pop("config")).over(chosen)
         exit_code((), settings.fail_on)  # a bad threshold is refused before the work
@@ -168,7 +149,7 @@ def takes_settings(command: Callable[..., int]) -> Callable[..., int]:
     own = inspect.signature(command, eval_str=True).parameters
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in (SETTING_OPTIONS | {"config": ConfigOption}).items()
+        for name, option in {**options, "config": ConfigOption}.items()
     ]
     file, *others = (parameter for name, parameter in own.items() if name != "settings")
     others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
@@ -180,10 +161,6 @@ def takes_settings(command: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
-def _patterns(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(word.strip() for word in text.split(","))
-
-
 def settings_from(config: Path | None) -> Settings:
     """The settings of a file: the one named, else calipers.toml here, else none."""
     place = config or Path(CONFIG_NAME)
@@ -193,16 +170,23 @@ def settings_from(config: Path | None) -> Settings:
         return Settings()
     try:
         content = tomllib.loads(place.read_text(encoding="utf-8"))
-        return Settings(**content.get("audit", {}))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place} is not valid TOML ({error}).") from None
+    unknown = next((key for key in content if key != SECTION), None)
+    if unknown is not None:
+        raise InputError(f"{place} has no place for {unknown!r}; settings stand in the section [{SECTION}].")
+    section = content.get(SECTION, {})
+    if not isinstance(section, dict):
+        raise InputError(f"{SECTION} of {place} must be a section [{SECTION}], got {section!r}.")
+    try:
+        return Settings(**section)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = ", ".join(Settings.model_fields)
-            raise InputError(f"[audit] of {place} has no setting {key!r}; it takes {known}.") from None
-        raise InputError(f"[audit] {key} of {place}: {first['msg']}.") from None
+            raise InputError(f"[{SECTION}] of {place} has no setting {key!r}; it takes {known}.") from None
+        raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}.") from None
 
 
 def storage_of(words: Sequence[str] | None) -> dict[str, str]:
@@ -216,18 +200,30 @@ def storage_of(words: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-def read_file(file: Path, settings: Settings) -> tuple[Predictions, dict[str, Any]]:
-    """The predictions of a file and the arguments of their audit."""
-    from calipers.inputs.files import read_predictions
+def source_from(
+    files: Sequence[str | Path],
+    settings: Settings,
+    storage: Mapping[str, str] | None = None,
+    *,
+    features: bool = True,
+) -> FileSource:
+    """The rows of files, at the levels asked for, else those the files state, else 0.1."""
+    from dataclasses import replace
 
-    seed = settings.seed or 0
-    predictions = read_predictions(file, settings.columns(), max_rows=settings.max_rows, random_state=seed)
-    arguments = predictions.arguments()
-    if (alphas := settings.alphas()) is not None:
-        arguments["alpha"] = alphas if len(alphas) > 1 else alphas[0]
-    if settings.n_calibration is not None:
-        arguments["n_calibration"] = settings.n_calibration
-    return predictions, arguments | {"random_state": seed, "origin": str(file)}
+    from calipers.engines import FileSource
+
+    alphas = settings.alphas()
+    source = FileSource(
+        [str(file) for file in files],
+        settings.columns(),
+        alpha=alphas[0] if alphas is not None and len(alphas) == 1 else alphas,
+        features=features,
+        storage=dict(storage or {}),
+        separator=settings.separator(),
+    )
+    first = next(source.opened())
+    stated = first.stated.get("n_calibration") if settings.n_calibration is None else settings.n_calibration
+    return replace(source, alpha=list(first.alphas), n_calibration=stated)
 
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
@@ -237,11 +233,8 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
     words = [word.strip() for word in (fail_on or "issue").split(",")]
     severities = [word for word in words if word in SEVERITY_WORDS]
     codes = [word for word in words if word not in SEVERITY_WORDS]
-    for code in codes:
-        if not (code.startswith("CAL") and code[3:].isdigit()):
-            raise InputError(
-                f"--fail-on must be {', '.join(SEVERITY_WORDS)} or codes such as CAL101, got {code!r}."
-            )
+    if codes:
+        _require_codes(codes)
     faults = [finding for finding in findings if finding.outcome == "fault"]
     for finding in faults:
         reached = any(
@@ -250,3 +243,18 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
         if reached or finding.code in codes:
             return 1
     return 0
+
+
+def _require_codes(codes: Sequence[str]) -> None:
+    """Refuse a code that no finding has: such a threshold would never be reached."""
+    from calipers.auditing.checks import CHECKS
+    from calipers.auditing.repairing import COVERAGE_CODES, PROBABILITY_CODES
+
+    # A check that looks at both sides has a code for the other one, which only these tables hold.
+    known = sorted({check.code for check in CHECKS} | COVERAGE_CODES | PROBABILITY_CODES)
+    for code in codes:
+        if code not in known:
+            raise InputError(
+                f"--fail-on must be {', '.join(SEVERITY_WORDS)} or codes of findings, got {code!r}; "
+                f"the codes are {', '.join(known)}."
+            )

@@ -30,9 +30,9 @@ def command(
     difficulty. The file is not changed; a fault that remains after the repair decides the exit code.
     """
     from calipers.cli.audit import run
-    from calipers.cli.options import exit_code
+    from calipers.cli.options import exit_code, source_from
 
-    repaired = run(file, settings, quiet=quiet).repair(held_out=held_out)
+    repaired = run(source_from([file], settings), settings, quiet=quiet).repair(held_out=held_out)
     page = write(repaired, out)
     if as_json:
         print(repaired.to_json())

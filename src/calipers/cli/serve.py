@@ -57,10 +57,10 @@ def command(
 def existing(files: list[Path]) -> list[Path]:
     """The files, all of them there and readable by their ending."""
     from calipers.exceptions import InputError
-    from calipers.inputs.files.formats import kind_of
+    from calipers.inputs.files.formats import format_of
 
     for path in files:
-        kind_of(path)
+        format_of(str(path))
         if not path.is_file():
             raise InputError(f"{path} does not exist.")
     return files

@@ -23,7 +23,8 @@ from starlette.routing import Route
 
 from calipers.cli.serve_jobs import Workshop
 from calipers.exceptions import CalipersError, InputError
-from calipers.inputs.files.formats import KINDS, kind_of
+from calipers.fields import FIELDS
+from calipers.inputs.files.formats import ending_of
 from calipers.report.page import asset, template
 
 HEADERS = {
@@ -92,7 +93,9 @@ class Pages:
     async def page(self, request: Request) -> Response:
         """The page itself."""
         names = {number: path.name for number, path in self.workshop.files.items()}
-        html = template("serve.html").render(files=names, style=asset("report.css"), script=asset("serve.js"))
+        html = template("serve.html").render(
+            files=names, fields=FIELDS, style=asset("report.css"), script=asset("serve.js")
+        )
         return HTMLResponse(html)
 
     async def columns(self, request: Request) -> Response:
@@ -155,14 +158,11 @@ async def complain(request: Request, error: Exception) -> Response:
 
 async def receive(request: Request, name: str, folder: Path, limit: int) -> Path:
     """The body of a request as a file of its own; refused as soon as it grows past the limit."""
-    kind_of(Path(name))  # an ending nobody can read is refused before a byte is kept
-    suffix = "".join(Path(name).suffixes[-2:]) if name.endswith(".gz") else Path(name).suffix
-    if suffix.lower() not in KINDS:
-        suffix = Path(name).suffix
+    suffix = ending_of(name)  # a name that cannot be read is refused before a byte is kept
     stated = request.headers.get("content-length", "0")
     if stated.isdigit() and int(stated) > limit:
         raise InputError(f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file.")
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix.lower(), delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False) as file:
         place, size = Path(file.name), 0
         async for block in request.stream():
             size += len(block)

@@ -10,27 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calipers.cli.options import Settings
+from calipers.cli.options import COLUMN_OPTIONS, Settings
 from calipers.exceptions import CalipersError, InputError
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
 
 # What the page may choose; everything else of the settings stays with the command line.
-CHOICES = (
-    "alpha",
-    "y",
-    "proba",
-    "set",
-    "p_value",
-    "lower",
-    "upper",
-    "features",
-    "group",
-    "ease",
-    "time",
-    "n_calibration",
-)
+CHOICES = ("alpha", "n_calibration", "sep", *COLUMN_OPTIONS)
 
 
 @dataclass(slots=True)
@@ -82,10 +69,10 @@ class Workshop:
 
     def columns(self, number: str) -> dict[str, Any]:
         """Columns of a file and the role each one has by its name."""
-        from calipers.inputs.files import read_predictions
+        from calipers.cli.options import source_from
 
-        found = read_predictions(self._file(number), self.settings.columns(), max_rows=1000, random_state=0)
-        return {"roles": dict(found.roles)}
+        source = source_from([self._file(number)], self.settings)
+        return {"roles": next(source.opened()).roles.described(), "alpha": [float(a) for a in source.alpha]}
 
     def start(self, number: str, choices: Mapping[str, Any]) -> str:
         """Begin an audit; its identity."""
@@ -116,11 +103,14 @@ class Workshop:
 
     def _run(self, job: Job, path: Path, settings: Settings) -> None:
         from calipers.auditing import audit
-        from calipers.cli.options import read_file
+        from calipers.cli.options import source_from
 
         try:
-            _, arguments = read_file(path, settings)
-            found = audit(**arguments, mute=settings.mute, name=path.name, progress=job.move)
+            source, seed = source_from([path], settings), settings.seed or 0
+            found = audit(
+                source=source.load(settings.max_rows, seed), alpha=source.alpha, random_state=seed,
+                mute=settings.mute, name=path.name, origin=path.name, progress=job.move,
+            )  # fmt: skip
         except (CalipersError, OSError) as error:
             with job.lock:
                 job.error = str(error)

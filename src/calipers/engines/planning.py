@@ -1,4 +1,4 @@
-"""What a run over a lake will cost: bytes read, states moved, passes, time; before it is started."""
+"""What a run over many rows will cost: bytes read, states moved, passes, time; before it is started."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calipers.engines.running import FAN_IN
-from calipers.engines.sources import PIECE_ROWS
 from calipers.exceptions import InputError
 from calipers.inference.state import State
 from calipers.inputs import check_count
+from calipers.inputs.block_sizes import PIECE_ROWS
 
 # States may weigh this share of the bytes read before larger pieces are worth their while.
 LIGHT = 0.01

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from calipers.engines.memory import keep_freed_memory
-from calipers.engines.places import Stamp, file_stamp
-from calipers.engines.sources import Piece, Source
+from calipers.engines.sources import Piece, Source, at_levels
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inference.state import Result, State
+from calipers.inputs.files.readers import Stamp, file_stamp
 from calipers.metrics.registry import state_of
 from calipers.metrics.states.total_weight import WeightState
 from calipers.results import Estimate, EstimateTable
@@ -225,6 +225,8 @@ def measure(
     coverage 0.911 [0.892, 0.928] at 95 %; a perfect predictor would read 0.881 to 0.918 (p = 0.267)
     """
     chosen = dict.fromkeys(metrics)
+    source, levels = at_levels(source, alpha)
+    alpha = list(levels) if len(levels) > 1 else levels[0]
     further = options or {}
     states: States = {
         name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen

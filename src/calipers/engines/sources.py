@@ -1,44 +1,30 @@
 """Where the rows lie: arrays in memory, or files read piece by piece.
 
 A source lists its pieces; a piece is a few words (a path and a range of rows), so it can be sent to the
-machine that reads it.
+machine that reads it. How files are read is the business of `calipers.inputs.files`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from calipers.arrays import as_numpy, is_frame, short_repr
+from calipers.arrays import RandomState, as_numpy, generator, is_frame, short_repr
 from calipers.arrays.compiled import MANY_ROWS
 from calipers.conformal.stored_scores import ConformalScores
-from calipers.engines.agreement import FirstFile
-from calipers.engines.places import Reader, distinct, expand, open_file
-from calipers.exceptions import InputError
-from calipers.inputs import Features, require_column_order
+from calipers.inputs import Features, check_alphas, check_count, require_column_order
+from calipers.inputs.block_sizes import HEAD_ROWS, PIECE_ROWS, block_rows, rows_per_piece
 from calipers.inputs.categorical import Categorical
-from calipers.inputs.files import ColumnChoice, extract_predictions
-from calipers.inputs.files.predictions import levels_of
-from calipers.inputs.files.roles import Roles, assign_roles
-from calipers.inputs.row_keys import Place
+from calipers.inputs.files import ColumnChoice, FilePiece
+from calipers.inputs.files.column_roles import LEVELLED, level_positions
+from calipers.inputs.files.columns_to_arrays import Arguments, columns_to_arrays, join_arguments
+from calipers.inputs.files.pieces import DEFAULT_ALPHA, OpenedFile, list_files, open_files
+from calipers.inputs.files.size_limits import fits_memory, require_memory, working_bytes
+from calipers.inputs.row_keys import Place, Places
 from calipers.inputs.rows import Rows
-
-if TYPE_CHECKING:
-    import polars as pl
-
-# Rows per block, at most: enough for numpy to be at work most of the time.
-BLOCK_ROWS = 1 << 18
-# Rows per block, at least, and bytes of a matrix that stay near the processor.
-_FEWEST_ROWS = 1 << 13
-_NEAR_BYTES = 6 << 20
-# Rows per piece where rows are narrow: what two writers make of a row group, or a multiple of it.
-PIECE_ROWS = 1 << 20
-_HEAD = 1000
-# A piece is read at once; this many values of it fit easily.
-PIECE_VALUES = 1 << 25
 
 
 class Piece(Protocol):
@@ -72,23 +58,39 @@ class Source(Protocol):
         """Pieces that together hold every row once."""
 
 
+def at_levels(source: Source, alpha: Any) -> tuple[Source, tuple[float, ...]]:
+    """The source read at the levels asked for, and those levels.
+
+    The default level gives way to what the source states itself: its ``alpha``, or ``lower@0.05`` in a file.
+    """
+    levels = tuple(float(a) for a in check_alphas(alpha)[0])
+    if not isinstance(source, (ArraySource, FileSource)):
+        return source, levels
+    if levels == (DEFAULT_ALPHA,):
+        own = source.alpha
+        if own is None and isinstance(source, FileSource):
+            own = source.stated_levels()
+        levels = levels if own is None else tuple(float(a) for a in check_alphas(own)[0])
+    return source.at(list(levels) if len(levels) > 1 else levels[0]), levels
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPiece:
-    """A range of rows of arrays in memory."""
+    """A range of rows of arrays in memory, which may have been read from a file.
+
+    ``first`` is the position of its first row in the arrays, ``start`` that in the file or array ``origin``.
+    """
 
     given: Mapping[str, Any]
+    first: int
+    rows: int
+    origin: str
     start: int
-    stop: int
+    path: str = ""
     classes: Any = None
-    alpha: Any = 0.1
+    alpha: Any = DEFAULT_ALPHA
     conformal: ConformalScores | None = None
-    origin: str = ""
     fused: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.stop - self.start
 
     def only(self, columns: frozenset[str]) -> ArrayPiece:
         """The piece itself: what is in memory costs nothing to leave out."""
@@ -96,7 +98,7 @@ class ArrayPiece:
 
     def head(self) -> Rows:
         """Its first rows, to see what there is."""
-        return next(replace(self, stop=min(self.stop, self.start + _HEAD)).blocks())
+        return next(replace(self, rows=min(self.rows, HEAD_ROWS)).blocks())
 
     def checked(self) -> ArrayPiece:
         """The piece itself."""
@@ -105,14 +107,13 @@ class ArrayPiece:
     def blocks(self) -> Iterator[Rows]:
         """One block after the other."""
         step = block_rows(self.given)
-        for begin in range(self.start, self.stop, step):
-            rows = slice(begin, min(begin + step, self.stop))
-            part = {name: value[rows] for name, value in self.given.items()}
+        for begin in range(0, self.rows, step):
+            rows = slice(self.first + begin, self.first + min(begin + step, self.rows))
             yield Rows(
-                part,
+                {name: value[rows] for name, value in self.given.items()},
                 classes=self.classes,
                 alpha=self.alpha,
-                place=Place(self.origin, begin),
+                place=Place(self.origin, self.start + begin),
                 conformal=self.conformal,
                 fused=self.fused,
             )
@@ -125,7 +126,7 @@ class ArraySource:
     Parameters
     ----------
     given : mapping
-        y_true, probabilities, p_values, sets, intervals, X, ease, groups, sample_weight, row_id.
+        y_true, probabilities, p_values, sets, intervals, X, ease, groups, time, sample_weight, row_id.
     classes : sequence, optional
         Label of every column.
     alpha : float or sequence of floats
@@ -134,6 +135,12 @@ class ArraySource:
         Rows per piece.
     conformal : ConformalScores, optional
         How probabilities become p-values.
+    n_calibration : int, optional
+        Rows the predictor was conformalised on, where the file they were read from states it.
+    parts : sequence of pieces
+        The pieces of files from which the rows were read, one after the other.
+    roles : mapping
+        Column to its role in words, for rows that were read from files.
 
     Examples
     --------
@@ -146,32 +153,82 @@ class ArraySource:
 
     given: Mapping[str, Any]
     classes: Any = None
-    alpha: Any = 0.1
+    alpha: Any = DEFAULT_ALPHA
     piece_rows: int = PIECE_ROWS
     conformal: ConformalScores | None = None
+    n_calibration: int | None = None
+    parts: Sequence[FilePiece] = field(default=(), repr=False)
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = short_repr
 
+    def at(self, alpha: Any) -> ArraySource:
+        """The same rows read at other levels; sets and intervals of several levels must have them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calipers.engines import ArraySource
+        >>> intervals = np.array([[[0.0, 1.0], [9.0, 8.0]]])
+        >>> source = ArraySource({"y_true": [0.5], "intervals": intervals}, alpha=[0.05, 0.2])
+        >>> source.at(0.2).given["intervals"].tolist()
+        [[1.0, 8.0]]
+        """
+        have, wanted = check_alphas(self.alpha)[0], check_alphas(alpha)[0]
+        given = dict(self.given)
+        for argument in LEVELLED:
+            layers = as_numpy(given[argument]) if given.get(argument) is not None else np.empty(0)
+            if layers.ndim == 3:
+                chosen = layers[:, :, level_positions(wanted, have, place=argument)]
+                given[argument] = chosen[:, :, 0] if len(wanted) == 1 else chosen
+        return replace(self, given=given, alpha=alpha)
+
     def pieces(self) -> list[ArrayPiece]:
-        """Ranges of rows."""
+        """Ranges of rows; of rows that were read from files those of the files."""
+        arrays, n = self._arrays()
+        firsts = range(0, n, self.piece_rows)
+        parts = [(part.rows, part.origin, part.start, part.path) for part in self.parts]
+        parts = parts or [(min(self.piece_rows, n - start), "array", start, "") for start in firsts]
+        first, pieces = 0, []
+        shared = (self._classes(arrays), self.alpha, self.conformal, n >= MANY_ROWS)
+        for part in parts:
+            pieces.append(ArrayPiece(arrays, first, *part, *shared))
+            first += part[0]
+        return pieces
+
+    def rows(self) -> Rows:
+        """All rows as one block."""
+        arrays, n = self._arrays()
+        places = [(Place(part.origin, part.start), part.rows) for part in self.parts] or [(Place("array"), n)]
+        return Rows(
+            arrays,
+            classes=self._classes(arrays),
+            alpha=self.alpha,
+            place=places[0][0] if len(places) == 1 else Places(parts=tuple(places)),
+            conformal=self.conformal,
+            fused=n >= MANY_ROWS,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What is given, by the arguments of `calipers.audit`; row ids are left out."""
+        alphas = check_alphas(self.alpha)[0]
+        further = {
+            "classes": self.classes,
+            "alpha": list(alphas) if len(alphas) > 1 else alphas[0],
+            "n_calibration": self.n_calibration,
+        }
+        found = {name: value for name, value in self.given.items() if name != "row_id"} | further
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _arrays(self) -> tuple[dict[str, Any], int]:
+        """What was given as arrays, and the number of rows."""
         given = {name: value for name, value in self.given.items() if value is not None}
         self._refuse_other_order(given)
         arrays = {name: _sliceable(name, value) for name, value in given.items()}
-        n = len(next(iter(arrays.values())))
-        classes = self.classes if self.classes is not None else _common_classes(arrays)
-        return [
-            ArrayPiece(
-                arrays,
-                start,
-                min(start + self.piece_rows, n),
-                classes,
-                self.alpha,
-                self.conformal,
-                origin="array",
-                fused=n >= MANY_ROWS,
-            )
-            for start in range(0, n, self.piece_rows)
-        ]
+        return arrays, len(next(iter(arrays.values())))
+
+    def _classes(self, arrays: Mapping[str, Any]) -> Any:
+        return self.classes if self.classes is not None else _common_classes(arrays)
 
     def _refuse_other_order(self, given: Mapping[str, Any]) -> None:
         """Tables that name their columns after the labels, in another order, are refused."""
@@ -199,78 +256,8 @@ def _common_classes(arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FilePiece:
-    """A range of rows of one file."""
-
-    path: str
-    start: int
-    rows: int
-    roles: Roles
-    classes: Any = None
-    alpha: Any = 0.1
-    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    conformal: ConformalScores | None = None
-    origin: str = ""
-    fused: bool = False
-    trusted: bool = False
-
-    def only(self, columns: frozenset[str]) -> FilePiece:
-        """The same rows with the columns of the file that these columns of a block are made of."""
-        return replace(self, roles=narrowed(self.roles, columns, conformal=self.conformal is not None))
-
-    def head(self) -> Rows:
-        """Its first rows, to see what there is."""
-        return next(replace(self, rows=min(self.rows, _HEAD)).blocks())
-
-    def checked(self) -> FilePiece:
-        """The same rows, which an earlier pass has checked."""
-        return replace(self, trusted=True)
-
-    def blocks(self) -> Iterator[Rows]:
-        """Read the range part by part, only the columns with a role, and hand it on block by block."""
-        step, end = _rows_per_piece(self.roles), self.start + self.rows
-        for start in range(self.start, end, step):
-            yield from self._read(start, min(step, end - start))
-
-    def _read(self, start: int, rows: int) -> Iterator[Rows]:
-        frame = open_file(self.path, self.storage).read(start, rows, list(self.roles.described()))
-        found = extract_predictions(frame, self.roles, source=self.path, whole=False)
-        given = found.arguments() | {"row_id": found.row_id}
-        classes = given.pop("classes", None)
-        given.pop("alpha", None)
-        for column, name in ((self.roles.y, "y_true"), (self.roles.group, "groups")):
-            given[name] = given.get(name) if (coded := _coded(frame, column)) is None else coded
-        block = block_rows(given)
-        for begin in range(0, frame.height, block):
-            part = slice(begin, begin + block)
-            yield Rows(
-                {name: value[part] for name, value in given.items() if value is not None},
-                classes=self.classes if self.classes is not None else classes,
-                alpha=self.alpha,
-                place=Place(self.origin, start + begin),
-                conformal=self.conformal,
-                trusted=self.trusted,
-                fused=self.fused,
-            )
-
-
-def _coded(frame: pl.DataFrame, name: str | None) -> Categorical | None:
-    """A text column without gaps as codes; None for numbers, which need none."""
-    import polars as pl
-
-    if name is None or frame.schema[name] not in (pl.String, pl.Categorical, pl.Enum):
-        return None
-    column = frame[name].cast(pl.String)
-    if column.null_count():
-        return None
-    labels = column.unique().sort()
-    codes = column.replace_strict(labels, np.arange(len(labels)), return_dtype=pl.Int64)
-    return Categorical(labels.to_numpy().astype(str), codes.to_numpy())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class FileSource:
-    """Parquet, arrow or csv files, given by paths, folders or patterns, streamed in pieces.
+    """Files of any format, given by paths, folders or patterns, streamed in pieces or loaded.
 
     Parameters
     ----------
@@ -281,8 +268,9 @@ class FileSource:
         Which column plays which role.
     classes : sequence, optional
         Label of every column, when the column names do not say it.
-    alpha : float or sequence of floats
-        Level at which p-values become sets, or the levels of sets and intervals.
+    alpha : float or sequence of floats, optional
+        Level at which p-values become sets, or the levels of sets and intervals. By default those that the
+        files state (``lower@0.05``), else 0.1.
     features : bool
         Whether columns without another role are read too.
     storage : mapping
@@ -290,9 +278,13 @@ class FileSource:
         them the environment speaks (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
     piece_rows : int, optional
         Rows per piece: the unit of work that is sent out and, after a loss, repeated. By default about a
-        million, fewer where rows are wide.
+        million, fewer where rows are wide. Compressed text is one piece per file.
     conformal : ConformalScores, optional
         How probabilities become p-values.
+    separator : str
+        What stands between two cells of a text file, when it is not the comma or, for .tsv, the tab.
+    n_calibration : int, optional
+        Rows the predictor was conformalised on; by default what the files state, if they do.
 
     Examples
     --------
@@ -303,141 +295,127 @@ class FileSource:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     place = str(Path(folder, "rows.parquet"))
     ...     pl.DataFrame({"y_true": [1.0] * 5, "lower": [0.0] * 5, "upper": [2.0] * 5}).write_parquet(place)
-    ...     [piece.rows for piece in FileSource(place, piece_rows=3).pieces()]
-    [3, 2]
+    ...     source = FileSource(place, piece_rows=3)
+    ...     [piece.rows for piece in source.pieces()], source.load().rows()
+    ([3, 2], Rows(5 rows of y_true, intervals))
     """
 
     paths: str | Sequence[str]
     choice: ColumnChoice = field(default_factory=ColumnChoice)
     classes: Any = None
-    alpha: Any = 0.1
+    alpha: Any = None
     features: bool = False
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     piece_rows: int | None = None
     conformal: ConformalScores | None = None
+    separator: str = ""
+    n_calibration: int | None = None
 
     __repr__ = short_repr
 
     def files(self) -> list[str]:
         """The files the patterns stand for, sorted; an error when there are none."""
-        wanted = [self.paths] if isinstance(self.paths, str) else [str(path) for path in self.paths]
-        return distinct(file for pattern in wanted for file in expand(pattern, self.storage))
+        return list_files(self.paths, self.storage)
+
+    def at(self, alpha: Any) -> FileSource:
+        """The same rows read at other levels; columns that state theirs must have them."""
+        return replace(self, alpha=alpha)
+
+    def opened(self) -> Iterator[OpenedFile]:
+        """The files that have rows, one by one, with the role of their columns."""
+        return open_files(
+            self.files(), self.choice, alpha=self.alpha, features=self.features, storage=self.storage,
+            separator=self.separator,
+        )  # fmt: skip
+
+    def stated_levels(self) -> list[float] | None:
+        """Levels that the files state (``lower@0.05``), if they do."""
+        first = next(replace(self, alpha=None).opened())
+        named = any(level is not None for level in first.roles.levels())
+        return list(first.alphas) if named or "alpha" in first.stated else None
 
     def pieces(self) -> list[FilePiece]:
         """Ranges of rows of every file; row counts come from the files' own footers where they have one."""
-        files = self.files()
+        return self._pieces(list(self.opened()))
+
+    def _pieces(self, opened: Sequence[OpenedFile]) -> list[FilePiece]:
+        is_large = sum(file.n_rows for file in opened) >= MANY_ROWS
         pieces: list[FilePiece] = []
-        first: FirstFile | None = None
-        for path, origin in zip(files, short_names(files), strict=True):
-            reader = open_file(path, self.storage)
-            roles, n = self.roles(reader, path), reader.n_rows
-            if not n:
-                continue
-            first = first or FirstFile(path, roles, reader.kinds)
-            roles = first.agreed(path, roles, reader.kinds)
-            step = self.piece_rows or _rows_per_piece(roles)
-            shared = (roles, self.classes, self.alpha, dict(self.storage), self.conformal, origin)
-            pieces += [FilePiece(path, start, min(step, n - start), *shared) for start in range(0, n, step)]
-        if not pieces:
-            raise InputError(f"there are no rows in {', '.join(files[:3])}.")
-        is_large = sum(piece.rows for piece in pieces) >= MANY_ROWS
-        return [replace(piece, fused=True) for piece in pieces] if is_large else pieces
+        for file in opened:
+            step = self.piece_rows or rows_per_piece(len(file.roles.names()))
+            step = file.n_rows if file.is_stream else step
+            classes = self.classes if self.classes is not None else file.stated.get("classes")
+            pieces += [
+                FilePiece(
+                    file.path, start, min(step, file.n_rows - start), file.roles, classes, file.alphas,
+                    dict(self.storage), self.conformal, file.origin, self.separator, is_large,
+                )
+                for start in range(0, file.n_rows, step)
+            ]  # fmt: skip
+        return pieces
 
-    def stated_levels(self) -> list[float] | None:
-        """Levels that the names of the columns state (``lower@0.05``), if they do."""
-        path = self.files()[0]
-        return levels_of(self.roles(open_file(path, self.storage), path))
+    def fits_memory(self) -> bool:
+        """Whether all rows and the work on them fit into memory."""
+        return fits_memory(sum(_working_bytes(file) for file in self.opened()))
 
-    def roles(self, reader: Reader, path: str) -> Roles:
-        """The role of every column that is read."""
-        found = assign_roles(reader.columns, self.choice, place=path)
-        return found if self.features else replace(found, features=())
+    def load(self, max_rows: int | None = None, random_state: RandomState = None) -> ArraySource:
+        """All rows in memory, or a random sample of them, as arrays.
 
+        The pieces of what is loaded are those of the files, so both give the same numbers.
 
-# What a derived column is made of: for each entry the first role that the file has.
-_MADE_OF: dict[str, tuple[tuple[str, ...], ...]] = {
-    "covered": (("sets", "ends", "p_values"),),
-    "size": (("sets", "ends", "p_values"),),
-    "empty": (("sets", "ends", "p_values"),),
-    "sets_at_level": (("sets", "p_values"),),
-    "prediction": (("sets", "ends", "p_values"),),
-    "intervals": (("ends",),),
-    "ranks": (("probabilities",),),
-    "hardness": (("ends", "probabilities"),),
-    "error": (("ends", "probabilities"),),
-    "width": (("ends", "sets", "p_values"),),
-    "difficulty": (("ease", "probabilities"),),
-    "top_probability": (("probabilities",),),
-    "top_is_right": (("probabilities",),),
-    "codes": (("probabilities", "p_values", "sets"),),
-    "groups": (("group",),),
-    "sample_weight": (("weight",),),
-    "row_id": (("row",),),
-    "X": (("features",),),
-}
+        Parameters
+        ----------
+        max_rows : int, optional
+            Keep a random sample of so many rows, drawn while the files stream by.
+        random_state : int, Generator or None
+            Source of that draw.
 
+        Returns
+        -------
+        ArraySource
+            Its ``arguments()`` are those of `calipers.audit`, its ``rows()`` one block.
 
-def narrowed(roles: Roles, columns: frozenset[str], *, conformal: bool) -> Roles:
-    """The roles from which the columns can be made; the outcome always stays.
-
-    Examples
-    --------
-    >>> from calipers.inputs.files.roles import Roles
-    >>> sets, p = {("a", None): "set_a"}, {("a", None): "p_a"}
-    >>> roles = Roles(y="y_true", per_class={"sets": sets, "probabilities": p}, features=("age",))
-    >>> narrowed(roles, frozenset({"covered"}), conformal=False).described()
-    {'y_true': 'outcome', 'set_a': 'sets of class a'}
-    """
-    there = {
-        role: bool(getattr(roles, role)) for role in ("ends", "group", "ease", "weight", "row", "features")
-    }
-    there |= {role: role in roles.per_class for role in ("sets", "p_values", "probabilities")}
-    if conformal:
-        there["p_values"] = True
-    wanted = {"row"}
-    # Labels need some matrix; they take the one that is read anyway.
-    for column in sorted(columns, key=lambda name: name == "codes"):
-        for choices in _MADE_OF.get(column, ((column,),)):
-            found = [role for role in choices if there.get(role)]
-            if found and not (column == "codes" and wanted & set(found)):
-                wanted.add(found[0])
-    if conformal and "p_values" in wanted:
-        wanted.add("probabilities")
-    nothing: dict[str, Any] = dict.fromkeys(("group", "ease", "weight", "time"))
-    nothing |= {"ends": {}, "features": ()}
-    left_out = {role: empty for role, empty in nothing.items() if role not in wanted}
-    kept = {role: columns for role, columns in roles.per_class.items() if role in wanted}
-    return replace(roles, per_class=kept, **left_out)
+        Raises
+        ------
+        InputError
+            When the rows do not fit into memory, or a file cannot be read.
+        """
+        opened = list(self.opened())
+        pieces, n = self._pieces(opened), sum(file.n_rows for file in opened)
+        if max_rows is None:
+            require_memory(sum(map(_working_bytes, opened)), ", ".join(file.path for file in opened[:3]))
+        size = n if max_rows is None else min(n, check_count(max_rows, name="max_rows"))
+        kept = None if size == n else np.sort(generator(random_state).choice(n, size=size, replace=False))
+        found: list[Arguments] = []
+        parts: list[FilePiece] = []
+        for piece in pieces:
+            own = _loaded(piece, kept)
+            rows = sum(len(part.given["y_true"]) for part in own)
+            found, parts = found + own, parts + ([replace(piece, rows=rows)] if rows else [])
+            kept = None if kept is None else kept - piece.rows
+        joined = join_arguments(found)
+        return ArraySource(
+            joined.given,
+            classes=pieces[0].classes if pieces[0].classes is not None else joined.classes,
+            alpha=pieces[0].alpha,
+            conformal=self.conformal,
+            n_calibration=self.n_calibration or opened[0].stated.get("n_calibration"),
+            parts=parts,
+            roles=opened[0].roles.described(),
+        )
 
 
-def _rows_per_piece(roles: Roles) -> int:
-    """A power of two, so that row groups, which are powers of two too, are seldom read twice."""
-    fitting = PIECE_VALUES // max(1, len(roles.described()))
-    return int(min(PIECE_ROWS, max(_FEWEST_ROWS, 1 << (max(1, fitting).bit_length() - 1))))
+def _working_bytes(file: OpenedFile) -> int:
+    return working_bytes(file.n_rows, len(file.roles.names()))
 
 
-def block_rows(given: Mapping[str, Any]) -> int:
-    """Rows of a block, a power of two, such that its widest matrix stays near the processor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calipers.engines.sources import block_rows
-    >>> block_rows({"sets": np.zeros((1, 10), dtype=bool)}), block_rows({"p_values": np.zeros((1, 10))})
-    (262144, 65536)
-    """
-    wide = [value for value in given.values() if getattr(value, "ndim", 1) > 1]
-    bytes_a_row = max(
-        (np.prod(v.shape[1:]) * v.dtype.itemsize for v in wide if hasattr(v, "dtype")), default=1
-    )
-    fitting = 1 << (max(1, int(_NEAR_BYTES // max(1, bytes_a_row))).bit_length() - 1)
-    return min(BLOCK_ROWS, max(_FEWEST_ROWS, fitting))
-
-
-def short_names(files: Sequence[str]) -> list[str]:
-    """Names of the files below the folder they share: the same wherever that folder is mounted."""
-    parts = [file.split("/") for file in files]
-    shared = 0
-    while all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
-        shared += 1
-    return ["/".join(part[shared:]) for part in parts]
+def _loaded(piece: FilePiece, kept: np.ndarray | None) -> list[Arguments]:
+    """The arguments of a piece, or of its rows with these numbers."""
+    found, first = [], 0
+    for frame in piece.frames():
+        end = first + frame.height
+        own = frame if kept is None else frame[kept[(kept >= first) & (kept < end)] - first]
+        if own.height:
+            found.append(columns_to_arrays(own, piece.roles, place=piece.path))
+        first = end
+    return found

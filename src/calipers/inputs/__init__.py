@@ -15,7 +15,7 @@ from calipers.inputs.levels import (
     check_row_alpha,
     exact_level,
 )
-from calipers.inputs.native import unpack_intervals, unpack_sets
+from calipers.inputs.other_libraries import unpack_intervals, unpack_sets
 from calipers.inputs.p_value_sets import sets_at
 from calipers.inputs.predictions import (
     check_binary,

@@ -60,13 +60,18 @@ def require_column_order(table: Any, labels: np.ndarray, n_classes: int, *, name
         )
 
 
-def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) -> np.ndarray:
+def require_labels(labels: np.ndarray, name: str) -> None:
+    """Refuse missing labels, which are neither one class nor the other."""
     missing = missing_mask(labels)
     if missing.any():
         raise InputError(
             f"{name} has {int(missing.sum())} missing of {labels.size} labels "
             f"(first at row {int(np.argmax(missing))})."
         )
+
+
+def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) -> np.ndarray:
+    require_labels(labels, name)
     plain = classes is None or _are_plain(classes, n_classes)
     if plain and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
         # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed. The

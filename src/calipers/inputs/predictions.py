@@ -8,7 +8,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, namespace
 from calipers.exceptions import InputError, InputTypeError
-from calipers.inputs.labels import encode_labels
+from calipers.inputs.labels import encode_labels, require_labels
 from calipers.inputs.row_checks import array_size, count_true, first_true, numeric, place, require_finite
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
@@ -292,6 +292,8 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(f"{name} must have one entry per row, got shape {tuple(labels.shape)}.")
+    if isinstance(labels, np.ndarray):
+        require_labels(labels, name)
     if pos_label is not None:
         return _equals_positive(labels, pos_label, name)
     xp = namespace(labels)
@@ -347,7 +349,7 @@ def _check_unit(array: Array, name: str) -> None:
     value = float(array[first_true(outside)])
     raise InputError(
         f"{name} must lie in [0, 1], {count_true(outside)} of {array_size(array)} values do not "
-        f"(first at {place(outside)}: {value:g}). Percentages and logits must be converted first."
+        f"(first at {place(outside)}: {value:.9g}). Percentages and logits must be converted first."
     )
 
 

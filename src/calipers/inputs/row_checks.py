@@ -60,16 +60,23 @@ def numeric(array: Array, name: str) -> Array:
     if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
         try:
             return _objects_to_float(array)
-        except (TypeError, ValueError):
-            raise InputTypeError(
-                f"{name} must hold numbers, got {array.dtype} (first value {array.flat[:1].tolist()[0]!r})."
-                if array.size
-                else f"{name} must hold numbers, got {array.dtype}."
-            ) from None
+        except (TypeError, ValueError, OverflowError):
+            raise InputTypeError(f"{name} must hold numbers, got {_first_other(array)}.") from None
     xp = namespace(array)
     if not xp.isdtype(array.dtype, ("bool", "integral", "real floating")):
         raise InputTypeError(f"{name} must hold real numbers, got {array.dtype}.")
     return floating(array)
+
+
+def _first_other(array: np.ndarray) -> str:
+    """The first value that is no number and its row; the dtype where all could be numbers, as in text."""
+    for row, value in enumerate(array.tolist()):
+        for cell in value if isinstance(value, list) else [value]:
+            try:
+                float(np.nan if cell is None else cell)
+            except (TypeError, ValueError, OverflowError):
+                return f"{repr(cell)[:40]} at row {row}"
+    return f"{array.dtype} (first value {array.flat[:1].tolist()[0]!r})" if array.size else str(array.dtype)
 
 
 def _objects_to_float(array: np.ndarray) -> np.ndarray:

@@ -23,8 +23,25 @@ class Place:
     start: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Places(Place):
+    """Where rows that were read from several places lie: each place with its number of rows."""
+
+    parts: tuple[tuple[Place, int], ...] = ()
+
+
 def keys_of_place(place: Place, n: int) -> np.ndarray:
-    """A key per row, from the file and the position in it."""
+    """A key per row, from the file and the position in it.
+
+    Examples
+    --------
+    >>> from calipers.inputs.row_keys import Place, Places, keys_of_place
+    >>> joined = keys_of_place(Places(parts=((Place("a", 5), 2), (Place("b"), 1))), 3)
+    >>> bool((joined[:2] == keys_of_place(Place("a", 5), 2)).all())
+    True
+    """
+    if isinstance(place, Places):
+        return np.concatenate([keys_of_place(part, rows) for part, rows in place.parts])
     positions = np.arange(place.start, place.start + n, dtype=np.uint64)
     return mix(positions ^ mix(np.atleast_1d(text_key(place.origin))))
 

@@ -22,9 +22,9 @@ from calipers.inputs import (
     encode_labels,
 )
 from calipers.inputs.categorical import Categorical
+from calipers.inputs.column_matrix import ColumnMatrix
 from calipers.inputs.covered import covered_by_intervals, is_covered
 from calipers.inputs.features import Features
-from calipers.inputs.files.beside import SideBySide
 from calipers.inputs.p_value_sets import sets_at
 from calipers.inputs.predictions import ROW_SUM_TOLERANCE, check_promised
 from calipers.inputs.row_checks import check_time, missing_mask
@@ -277,7 +277,7 @@ def _given(block: Rows, name: str) -> Any:
     value = block.given[name]
     if isinstance(value, Categorical):
         return value
-    if isinstance(value, SideBySide):
+    if isinstance(value, ColumnMatrix):
         value = np.asarray(value)
     if name == "X" and (is_frame(value) or isinstance(value, Features)):
         return value

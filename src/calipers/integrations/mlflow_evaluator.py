@@ -160,11 +160,11 @@ def _by_column_name(frame: Any, labels: Any, options: dict[str, Any]) -> dict[st
     import polars as pl
 
     from calipers.arrays import frame_columns
-    from calipers.inputs.files import predictions_of_frame
+    from calipers.inputs.files import arguments_of_frame
 
     columns = {str(name): column.to_numpy() for name, column in frame_columns(frame).items()}
     table = pl.DataFrame({"y_true": np.asarray(labels), **columns})
-    found = predictions_of_frame(table, source="the data of this evaluation").arguments()
+    found = arguments_of_frame(table, place="the data of this evaluation")
     if not set(found) & set(PREDICTED):
         raise InputError(
             "the data holds no predictions: name columns p_<class>, pvalue_<class>, set_<class>, "

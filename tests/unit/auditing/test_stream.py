@@ -196,12 +196,12 @@ def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals,
     file = str(folder / "a.parquet")
     assert main(["audit", str(folder), "--plan"]) == 0
     out = capsys.readouterr().out
-    assert "900 rows in 2 file(s), streamed" in out
+    assert "900 rows in 2 file(s)\n" in out
     assert "Checked by CAL101" in out
     assert main(["audit", file, "--json"]) in (0, 1)
     assert json.loads(capsys.readouterr().out)["about"]["sample_rows"] is None
     alone = main(["audit", file, "--json"]), json.loads(capsys.readouterr().out)["estimates"]["coverage"]
-    monkeypatch.setattr("calipers.inputs.files.formats.available_memory", lambda: 10_000)
+    monkeypatch.setattr("calipers.inputs.files.size_limits.available_memory", lambda: 10_000)
     assert main(["audit", file, "--plan"]) == 0
     assert "500 rows in 1 file(s), streamed" in capsys.readouterr().out
     assert (

@@ -13,7 +13,7 @@ from calipers.cli import main
 from calipers.engines import FileSource, measure
 from calipers.engines.running import LocalEngine
 from calipers.exceptions import CalipersError, InputError
-from calipers.inputs.files import ColumnChoice, read_predictions
+from calipers.inputs.files import ColumnChoice
 
 LABELS = ("cat", "dog", "eel")
 METRICS = ("coverage", "proper_scores", "calibration_error")
@@ -124,7 +124,7 @@ def test_classes_are_matched_by_name_where_files_order_them_differently(tmp_path
     (tmp_path / "lake").mkdir()
     other_order(tmp_path / "lake").write_parquet(tmp_path / "one.parquet")
     streamed = audit(source=FileSource(str(tmp_path / "lake")), random_state=0, mute=MUTED)
-    given = read_predictions(tmp_path / "one.parquet").arguments()
+    given = FileSource(str(tmp_path / "one.parquet")).load().arguments()
     alone = calipers.audit(**given, random_state=0, mute=MUTED)
     name = "calibration error of the worst class"
     assert streamed.estimates[name].value == pytest.approx(alone.estimates[name].value, rel=1e-12)
@@ -150,16 +150,16 @@ def test_folders_are_groups_of_csv_files_too(tmp_path):
 # What is written as b.parquet beside a good a.parquet -> what is said about it.
 BAD = {
     "lacks a class": (lambda f: f.drop("p_eel"), r"b.parquet has no column 'p_eel' \(probabilities of class eel\)"),
-    "has another class": (lambda f: f.rename({"p_eel": "p_emu", "set_eel": "set_emu"}), "has no column 'set_eel'"),
+    "has another class": (lambda f: f.rename({"p_eel": "p_emu", "set_eel": "set_emu"}), "has no column 'p_eel'"),
     "lacks outcomes": (lambda f: f.drop("y_true"), "b.parquet has no column 'y_true'; .* with --y"),
     "lacks sets": (lambda f: f.drop("^set_.*$"), r"b.parquet has no column 'set_cat' \(sets of class cat\), which .*a.parquet has"),
     "has a group": (lambda f: f.with_columns(group=pl.lit("x")), r"a.parquet has no column 'group' \(group\), which .*b.parquet has"),
     "null outcome": (lambda f: where(f, 7, "y_true", None), r"'y_true' of .*b.parquet has 1 missing of 150 values \(first at row 7\)"),
     "null probability": (lambda f: where(f, 7, "p_dog", None), r"b.parquet: probabilities has 1 NaN of 450 values \(first at row 7, column 1\)"),
-    "null set": (lambda f: where(f, 7, "set_dog", None), "set columns of .*b.parquet must hold true and false, or 1 and 0, got nan at row 7"),
-    "set of 2": (lambda f: f.with_columns(set_dog=pl.lit(2)), "set columns of .*b.parquet must hold true and false, or 1 and 0, got 2"),
+    "null set": (lambda f: where(f, 7, "set_dog", None), r"b.parquet: sets must hold booleans, .* neither \(first at row 7, column 1: nan\)"),
+    "set of 2": (lambda f: f.with_columns(set_dog=pl.lit(2)), "b.parquet: sets must hold booleans, or zeros and ones; .*: 2"),
     "probability above 1": (lambda f: where(f, 7, "p_dog", 1.5), r"b.parquet: probabilities must lie in \[0, 1\]"),
-    "text for numbers": (lambda f: f.with_columns(p_dog=pl.lit("x")), "column 'p_dog' of .*b.parquet must hold numbers, got String"),
+    "text for numbers": (lambda f: f.with_columns(p_dog=pl.lit("x")), "column 'p_dog' of .*b.parquet must hold numbers, got 'x' at row 0"),
     "unknown label": (lambda f: where(f, 7, "y_true", "fox"), "b.parquet: y_true holds 'fox' at row 7, which is not in classes"),
 }  # fmt: skip
 
@@ -211,10 +211,10 @@ def test_features_that_differ_between_files_are_refused_with_the_remedy(tmp_path
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "b.parquet cannot be read"),
-        (b"hello", "b.parquet cannot be read"),
-        ("half", "b.parquet cannot be read"),
-        ("noise", "b.parquet cannot be read"),
+        (b"", "b.parquet is empty (0 bytes)"),
+        (b"hello", "b.parquet could not be read as parquet"),
+        ("half", "b.parquet could not be read as parquet"),
+        ("noise", "b.parquet could not be read as parquet"),
     ],
 )
 def test_a_damaged_file_is_named(content, said, tmp_path, capsys):
@@ -236,10 +236,10 @@ def test_places_without_files_are_named(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     cases = {
-        "*.csv": r"no file matches \*.csv; files that end in .parquet",
+        "*.csv": r"no file matches \*.csv; files that end in .csv",
         "empty": "no file matches empty",
         "nowhere/": "nowhere/ does not exist",
-        "b.parquet": "there is no file b.parquet",
+        "b.parquet": "b.parquet does not exist",
     }
     for place, said in cases.items():
         with pytest.raises(InputError, match=said):

@@ -71,8 +71,8 @@ def test_a_state_does_not_grow_with_the_partitions_it_has_merged(metric, monkeyp
 
 
 def test_a_large_piece_is_read_in_parts_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("calipers.engines.sources.PIECE_VALUES", 4 * 700)
-    monkeypatch.setattr("calipers.engines.sources.BLOCK_ROWS", 256)
+    monkeypatch.setattr("calipers.inputs.block_sizes.PIECE_VALUES", 4 * 700)
+    monkeypatch.setattr("calipers.inputs.block_sizes.BLOCK_ROWS", 256)
     n = 3000
     frame = pl.DataFrame({"y_true": np.arange(n) * 1.0, "lower": np.zeros(n), "upper": np.full(n, 1e9)})
     frame.write_parquet(tmp_path / "a.parquet")

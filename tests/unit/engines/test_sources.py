@@ -6,8 +6,9 @@ import pytest
 
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, ConformalScores, FileSource, Rows, measure
-from calipers.engines.sources import narrowed, short_names
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.files.column_roles import narrowed
+from calipers.inputs.files.file_patterns import short_names
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
 from calipers.inputs.rows import at_label
 
@@ -58,10 +59,10 @@ def test_addresses_are_read_through_fsspec(tmp_path):
 
 
 def test_what_cannot_be_opened_is_named(tmp_path):
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="does not exist"):
         FileSource(str(tmp_path / "nothing.parquet")).pieces()
     (tmp_path / "bad.parquet").write_bytes(b"not parquet at all")
-    with pytest.raises(InputError, match=r"bad\.parquet cannot be read"):
+    with pytest.raises(InputError, match=r"bad\.parquet could not be read as parquet"):
         FileSource(str(tmp_path / "bad.parquet")).pieces()
     with pytest.raises(InputError, match="must be parquet to be streamed from its address"):
         FileSource("memory://lake/rows.csv").pieces()
@@ -77,7 +78,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path):
     assert scores == {"y_true", "p_a", "p_b", "p_c"}
     assert "age" in piece.only(frozenset({"X"})).roles.described()
     conformal = narrowed(piece.roles, frozenset({"p_values"}), conformal=True)
-    assert "probabilities" in conformal.per_class
+    assert "probabilities" in conformal.columns
 
 
 def test_float32_and_booleans_stay_what_they_are(tmp_path):
@@ -191,3 +192,27 @@ def test_short_names_leave_out_the_shared_folder():
     assert short_names(["/a/b/x=1/p.parquet", "/a/b/x=2/p.parquet"]) == ["x=1/p.parquet", "x=2/p.parquet"]
     assert short_names(["rows.parquet"]) == ["rows.parquet"]
     assert short_names(["/data/rows.parquet"]) == ["rows.parquet"]
+
+
+def test_a_source_can_be_read_at_other_levels(tmp_path):
+    """p-values make sets at the level asked for; sets and intervals of several levels give the one asked for."""
+    rng = np.random.default_rng(0)
+    p = rng.random((200, 3))
+    given = {"y_true": rng.integers(0, 3, 200), "p_values": p}
+    for alpha in (0.1, 0.3):
+        found = ArraySource(given).at(alpha).rows()
+        assert (found["size"] == (p > alpha).sum(axis=1)).all()
+        assert measure(ArraySource(given).at(alpha), alpha=alpha)["coverage"].value == found["covered"].mean()
+    layers = np.stack([p > 0.1, p > 0.3], axis=-1)
+    source = ArraySource(given | {"p_values": None, "sets": layers}, alpha=[0.1, 0.3])
+    assert (source.at(0.3).rows()["size"] == layers[:, :, 1].sum(axis=1)).all()
+    turned = source.at([0.3, 0.1]).rows()
+    assert (turned.at(0)["size"] == layers[:, :, 1].sum(axis=1)).all()
+    assert (turned.at(1)["size"] == layers[:, :, 0].sum(axis=1)).all()
+    with pytest.raises(InputError, match="sets states predictions at alpha = 0.1, 0.3; 0.2 is none of them"):
+        source.at(0.2)
+    frame = pl.DataFrame({"y_true": given["y_true"]} | {f"pvalue_{k}": p[:, k] for k in range(3)})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    file = FileSource(str(tmp_path / "rows.parquet"))
+    assert file.at(0.3).load().rows()["size"].tolist() == (p > 0.3).sum(axis=1).tolist()
+    assert file.stated_levels() is None

@@ -142,7 +142,7 @@ def test_wrong_sources_are_named(tmp_path):
     with pytest.raises(InputError, match="no file matches"):
         FileSource(str(tmp_path / "*.parquet")).pieces()
     (tmp_path / "rows.xls").touch()
-    with pytest.raises(InputError, match="must end in .parquet"):
+    with pytest.raises(InputError, match="must end in .csv"):
         FileSource(str(tmp_path / "rows.xls")).pieces()
     with pytest.raises(InputError, match="these rows have no ease; they have y_true, intervals"):
         measure(ArraySource({"y_true": np.zeros(3), "intervals": np.zeros((3, 2))}), ["t_cv"])

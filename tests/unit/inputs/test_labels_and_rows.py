@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import (
+    check_binary,
     check_count,
     check_groups,
     check_same_length,
@@ -13,6 +14,7 @@ from calipers.inputs import (
     check_weights,
     encode_labels,
 )
+from calipers.inputs.row_checks import numeric
 
 
 def test_sorted_labels_name_the_columns_when_their_number_fits():
@@ -107,3 +109,24 @@ def test_vectors_keep_float32_and_widen_integers():
 def test_counts_are_whole_numbers(value):
     with pytest.raises(InputError, match="n_bins must be a whole number of at least 1"):
         check_count(value, name="n_bins")
+
+
+@pytest.mark.parametrize("labels", [[1, None, 0], ["yes", None, "no"], [1.0, float("nan"), 0.0]])
+@pytest.mark.parametrize("pos_label", [None, "given"])
+def test_a_missing_label_is_neither_class(labels, pos_label):
+    positive = labels[0] if pos_label else None
+    with pytest.raises(InputError, match=r"y_true has 1 missing of 3 labels \(first at row 1\)"):
+        check_binary(np.array(labels, dtype=object), pos_label=positive)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (["1", "2", "n/a"], "'n/a' at row 2"),
+        ([1.0, {}, "x"], r"\{\} at row 1"),
+        ([[1, 2], [3, "x"]], "'x' at row 1"),
+    ],
+)
+def test_the_value_that_is_no_number_is_shown(values, shown):
+    with pytest.raises(InputTypeError, match=f"must hold numbers, got {shown}"):
+        numeric(np.array(values, dtype=object), "size")

@@ -131,3 +131,8 @@ def test_masked_sparse_and_ragged_inputs_are_refused():
         check_probabilities([[0.5, 0.5], [1.0]])
     with pytest.raises(InputTypeError, match="got NoneType"):
         check_covered(None)
+
+
+def test_a_probability_a_little_above_one_is_shown_as_it_is():
+    with pytest.raises(InputError, match=r"row 1: 1\.0000012\)"):
+        check_positive_probabilities([0.5, 1.0000012])

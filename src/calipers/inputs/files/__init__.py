@@ -1,26 +1,16 @@
-"""Files of predictions: csv, parquet, arrow, npz and json-lines, read into the arguments of an audit.
+"""Files of predictions, from their names to checked rows.
 
-A file is opened for reading only. What cannot be read, is empty or does not fit into memory gets one
-sentence with the remedy.
+The table of formats says how each kind of file is scanned and written, the readers read any range of rows,
+the roles say which column is what, and pieces hand on blocks of rows. A file is opened for reading only. What
+cannot be read, is empty or does not fit into memory gets one sentence with the remedy.
 """
 
-from calipers.inputs.files.formats import read_table
-from calipers.inputs.files.predictions import (
-    Predictions,
-    extract_predictions,
-    predictions_of_frame,
-    read_predictions,
-)
-from calipers.inputs.files.roles import ColumnChoice
+from calipers.inputs.files.column_roles import ColumnChoice
+from calipers.inputs.files.columns_to_arrays import arguments_of_frame
+from calipers.inputs.files.pieces import FilePiece
+from calipers.inputs.files.readers import read_table
 
-__all__ = [
-    "ColumnChoice",
-    "Predictions",
-    "extract_predictions",
-    "predictions_of_frame",
-    "read_predictions",
-    "read_table",
-]
+__all__ = ["ColumnChoice", "FilePiece", "arguments_of_frame", "read_table"]
 
 
 def __dir__() -> list[str]:

@@ -1,244 +1,218 @@
-"""From a path to a polars frame or, for npz, to named arrays."""
+"""The table of formats: what a file's name ends in, how its rows are scanned, and how they are written.
+
+To add a format, add one line to ``FORMATS`` with a function that opens it as a lazy polars frame and one that
+writes a frame. Everything else (columns, blocks, memory, refusals, calipers.toml, the page) follows.
+"""
 
 from __future__ import annotations
 
-import os
-import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import contextlib
+import gzip
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from calipers.arrays import RandomState, generator
+from calipers.arrays import import_optional
 from calipers.exceptions import InputError
+from calipers.inputs.files.npz import read_npz, write_npz
+from calipers.inputs.files.storage_options import for_polars
+from calipers.results import write_atomically
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Ending -> kind of file. A csv may be compressed by gzip; the other kinds compress themselves.
-KINDS = {
-    ".csv": "csv", ".tsv": "tsv", ".csv.gz": "csv", ".tsv.gz": "tsv", ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz", ".jsonl": "json-lines",
-    ".ndjson": "json-lines",
-}  # fmt: skip
-# Rows looked at to decide the type of a csv column; a late surprise is an error, never a silent null.
-_TYPE_ROWS = 100_000
-# A frame, its numpy copies and the work on them, per byte of values.
-_WORKING_SPACE = 4
-_BYTES_PER_VALUE = 8
-# Bytes of values per byte of file, where the number of rows cannot be read off the file.
-_EXPANSION = {"csv": 2, "tsv": 2, "json-lines": 1, "npz": 4}
-_GZIP_EXPANSION = 6
+# Rows looked at to decide the type of a csv or json column; a late surprise is an error, never a silent null.
+TYPE_ROWS = 100_000
+# What may follow the ending of a text format.
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
-def kind_of(path: Path) -> str:
-    """The kind of file by its ending.
+class Opened(NamedTuple):
+    """A file opened lazily.
 
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> kind_of(Path("rows.csv.gz"))
-    'csv'
+    ``arrays`` are columns that hold a whole argument of an audit, ``stated`` what holds for all rows.
     """
-    name = path.name.lower()
-    for ending in sorted(KINDS, key=len, reverse=True):
-        if name.endswith(ending):
-            return KINDS[ending]
-    raise InputError(f"{path} must end in {', '.join(KINDS)} to be read, got {path.suffix or 'no ending'!r}.")
+
+    lazy: pl.LazyFrame
+    arrays: frozenset[str] = frozenset()
+    stated: Mapping[str, Any] = {}
 
 
-def read_table(
-    path: Path | str, *, max_rows: int | None = None, random_state: RandomState = None
-) -> pl.DataFrame | dict[str, np.ndarray]:
-    r"""The rows of a file: a polars frame, or named arrays for npz.
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One line of the table.
 
     Parameters
     ----------
-    path : path
-        The file; its ending says what it is.
-    max_rows : int, optional
-        Keep a random sample of this many rows, drawn while the file streams by.
-    random_state : int, Generator or None
-        Source of that draw.
+    name : str
+        What people call it.
+    endings : tuple of str
+        How the names of its files end; the first is given to files we write.
+    scan : callable
+        Path, options of storage and separator to the opened file.
+    write : callable
+        Writes a frame to a binary file; takes what the file stated and the separator too.
+    separator : str
+        What stands between two cells, for text in columns; empty for other formats.
+    is_text : bool
+        Whether it is text, which gzip or zstd may have compressed.
+    in_memory : bool
+        Whether opening it reads all of it.
+    """
 
-    Returns
-    -------
-    polars.DataFrame or dict of arrays
-        Never empty.
+    name: str
+    endings: tuple[str, ...]
+    scan: Callable[[str, Mapping[str, Any], str], Opened]
+    write: Callable[[pl.DataFrame, IO[bytes], Mapping[str, Any], str], None] = field(repr=False)
+    separator: str = ""
+    is_text: bool = False
+    in_memory: bool = False
+
+
+def _scan_csv(path: str, storage: Mapping[str, Any], separator: str) -> Opened:
+    import polars as pl
+
+    options: dict[str, Any] = {
+        "separator": separator, "storage_options": for_polars(path, storage) or None, "glob": False
+    }  # fmt: skip
+    schema = pl.scan_csv(path, infer_schema_length=TYPE_ROWS, **options).collect_schema()
+    if any("_duplicated_" in name for name in schema):
+        header = pl.scan_csv(path, has_header=False, n_rows=1, infer_schema=False, **options).collect().row(0)
+        twice = next((name for name in header if header.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path} has two columns called {twice!r}. Give every column a name of its own.")
+    # With the types said, they are not looked for again whenever some rows are read.
+    return Opened(pl.scan_csv(path, schema=schema, **options))
+
+
+def _scan(function: str, **options: Any) -> Callable[[str, Mapping[str, Any], str], Opened]:
+    """The scan of a format that polars has a function for and that has no separator."""
+
+    def scan(path: str, storage: Mapping[str, Any], separator: str) -> Opened:
+        import polars as pl
+
+        return Opened(
+            getattr(pl, function)(path, storage_options=for_polars(path, storage) or None, **options)
+        )
+
+    return scan
+
+
+def _write_csv(frame: pl.DataFrame, file: IO[bytes], stated: Mapping[str, Any], separator: str) -> None:
+    frame.write_csv(file, separator=separator)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("csv", (".csv",), _scan_csv, _write_csv, separator=",", is_text=True),
+    Format("tsv", (".tsv",), _scan_csv, _write_csv, separator="\t", is_text=True),
+    Format("json-lines", (".jsonl", ".ndjson"), _scan("scan_ndjson", infer_schema_length=TYPE_ROWS),
+           lambda frame, file, *_: frame.write_ndjson(file), is_text=True),
+    Format("parquet", (".parquet", ".pq"), _scan("scan_parquet", hive_partitioning=False, glob=False),
+           lambda frame, file, *_: frame.write_parquet(file)),
+    Format("arrow", (".arrow", ".feather", ".ipc"), _scan("scan_ipc", hive_partitioning=False, glob=False),
+           lambda frame, file, *_: frame.write_ipc(file)),
+    Format("npz", (".npz",), lambda path, *_: Opened(*read_npz(path)),
+           lambda frame, file, stated, _: write_npz(frame, file, stated), in_memory=True),
+)  # fmt: skip
+
+# Every ending that is read, longer ones first where one ends in another.
+ENDINGS: dict[str, tuple[Format, str]] = {
+    ending + packed: (kind, compression)
+    for packed, compression in {**COMPRESSIONS, "": ""}.items()
+    for kind in FORMATS
+    for ending in kind.endings
+    if kind.is_text or not packed
+}
+SHOWN = ", ".join(ending for kind in FORMATS for ending in kind.endings) + ", text also with .gz or .zst"
+
+
+def is_readable(name: str) -> bool:
+    """Whether the ending of a name is known.
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.formats import is_readable
+    >>> is_readable("rows.csv.gz"), is_readable("rows.parquet.gz")
+    (True, False)
+    """
+    return name.lower().endswith(tuple(ENDINGS))
+
+
+def ending_of(path: str) -> str:
+    """The ending by which a file is read, with its compression.
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.formats import ending_of
+    >>> ending_of("Rows.CSV.gz")
+    '.csv.gz'
+    """
+    for ending in ENDINGS:
+        if str(path).lower().endswith(ending):
+            return ending
+    raise InputError(f"{path} must end in {SHOWN} to be read.")
+
+
+def format_of(path: str) -> tuple[Format, str]:
+    """The format of a file by its ending, and its compression ("gzip", "zstd" or "").
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.formats import format_of
+    >>> kind, compression = format_of("rows.csv.gz")
+    >>> kind.name, compression
+    ('csv', 'gzip')
+    """
+    return ENDINGS[ending_of(path)]
+
+
+def open_packed(path: str, compression: str) -> IO[bytes]:
+    """A compressed file as the bytes that were packed into it, a stream in bounded memory."""
+    if compression == "gzip":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if compression == "zstd":
+        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[lake]")
+        return arrow.input_stream(path, compression="zstd")  # type: ignore[no-any-return]
+    return open(path, "rb")  # noqa: PTH123
+
+
+def write_table(
+    frame: pl.DataFrame, path: str, *, stated: Mapping[str, Any] | None = None, separator: str = ""
+) -> None:
+    """Write a frame in the format that the ending of the path names.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import polars as pl
+    >>> from calipers.inputs.files import read_table
+    >>> from calipers.inputs.files.formats import write_table
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = Path(folder, "rows.csv")
-    ...     _ = place.write_text("y_true,lower,upper\n1.5,1,2\n", encoding="utf-8")
-    ...     read_table(place).shape
-    (1, 3)
+    ...     place = str(Path(folder, "rows.csv.gz"))
+    ...     write_table(pl.DataFrame({"y_true": [1, 2]}), place)
+    ...     read_table(place)["y_true"].to_list()
+    [1, 2]
     """
-    place = _existing_file(Path(path))
-    kind = kind_of(place)
-    if kind == "npz":
-        _refuse_larger_than_memory(place, kind, None)
-        return _read_npz(place)
-    frame: pl.DataFrame = _guarded(place, kind, lambda: _read_frame(place, kind, max_rows, random_state))
-    if frame.height == 0 or frame.width == 0:
-        raise InputError(f"{place} has no rows. Write one row per case, with a header line of column names.")
-    return frame
+    kind, compression = format_of(path)
+
+    def fill(file: IO[bytes]) -> None:
+        with packed_into(file, compression) as stream:
+            kind.write(frame, stream, stated or {}, separator or kind.separator)
+
+    write_atomically(path, fill)
 
 
-def _existing_file(path: Path) -> Path:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name the file inside it.")
-    if not path.exists():
-        raise InputError(f"{path} does not exist.")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty (0 bytes). Write the predictions to it again.")
-    return path
-
-
-def _guarded(path: Path, kind: str, read: Callable[[], Any]) -> Any:
-    """Whatever the reader objects to becomes one sentence that names the file."""
-    import polars as pl
-
-    try:
-        return read()
-    except InputError:
-        raise
-    except (pl.exceptions.PolarsError, OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        said = " ".join(str(error).split())[:160].rstrip(".")
-        if "allow_pickle" in said:  # its advice is to run whatever the file holds
-            said = "it is no archive of plain arrays"
-        raise InputError(
-            f"{path} could not be read as {kind} ({said}). "
-            "Check that it is complete and that its ending says what it is."
-        ) from None
-    # polars reports some damaged files as a panic, which is not an Exception.
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise InputError(f"{path} is damaged and could not be read as {kind}. Write it again.") from None
-
-
-def _read_frame(path: Path, kind: str, max_rows: int | None, random_state: RandomState) -> pl.DataFrame:
-    if kind in {"csv", "tsv"} and path.name.lower().endswith(".gz"):
-        return _sample_frame(_read_zipped_csv(path, kind), max_rows, random_state)
-    lazy = _scan(path, kind)
-    if max_rows is None:
-        _refuse_larger_than_memory(path, kind, lazy)
-        return lazy.collect()
-    return _stream_sample(lazy, max_rows, random_state)
-
-
-def _scan(path: Path, kind: str) -> pl.LazyFrame:
-    import polars as pl
-
-    if kind == "parquet":
-        return pl.scan_parquet(path)
-    if kind == "arrow":
-        return pl.scan_ipc(path)
-    if kind == "json-lines":
-        return pl.scan_ndjson(path, infer_schema_length=_TYPE_ROWS)
-    return pl.scan_csv(path, separator=_separator(kind), infer_schema_length=_TYPE_ROWS)
-
-
-def _read_zipped_csv(path: Path, kind: str) -> pl.DataFrame:
-    import polars as pl
-
-    _refuse_larger_than_memory(path, kind, None)
-    return pl.read_csv(path, separator=_separator(kind), infer_schema_length=_TYPE_ROWS)
-
-
-def _separator(kind: str) -> str:
-    return "\t" if kind == "tsv" else ","
-
-
-def _stream_sample(lazy: pl.LazyFrame, max_rows: int, random_state: RandomState) -> pl.DataFrame:
-    """A uniform sample without replacement: one pass to count, one to keep, neither in memory."""
-    import polars as pl
-
-    n = int(lazy.select(pl.len()).collect(engine="streaming").item())
-    if n <= max_rows:
-        return lazy.collect(engine="streaming")
-    kept = np.sort(generator(random_state).choice(n, size=max_rows, replace=False))
-    numbered = lazy.with_row_index("__row").filter(pl.col("__row").is_in(kept.tolist()))
-    return numbered.drop("__row").collect(engine="streaming")
-
-
-def _sample_frame(frame: pl.DataFrame, max_rows: int | None, random_state: RandomState) -> pl.DataFrame:
-    if max_rows is None or frame.height <= max_rows:
-        return frame
-    return frame[np.sort(generator(random_state).choice(frame.height, size=max_rows, replace=False))]
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    def load() -> dict[str, np.ndarray]:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-
-    arrays: dict[str, np.ndarray] = _guarded(path, "npz", load)
-    if not arrays:
-        raise InputError(f"{path} holds no arrays. Name them as the arguments of audit: y_true, sets, ...")
-    return arrays
-
-
-def fits_memory(path: Path) -> bool:
-    """Whether the rows of a file and the work on them fit into memory; True for what is no readable file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> fits_memory(Path("no such file.parquet"))
-    True
-    """
-    free = available_memory()
-    streamed = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
-    if free is None or not path.is_file() or not path.name.lower().endswith(streamed):
-        return True
-    kind = kind_of(path)
-    try:
-        lazy = _scan(path, kind) if kind in {"parquet", "arrow"} else None
-        return bool(_guarded(path, kind, lambda: _working_bytes(path, kind, lazy)) <= free)
-    except InputError:
-        return True  # the reader says what is wrong with it
-
-
-def _refuse_larger_than_memory(path: Path, kind: str, lazy: pl.LazyFrame | None) -> None:
-    needed, free = _working_bytes(path, kind, lazy), available_memory()
-    if free is not None and needed > free:
-        raise InputError(
-            f"{path} needs about {needed / 1e9:.0f} GB in memory and {free / 1e9:.0f} GB are free. "
-            f"'calipers audit {path} --engine local' streams all rows; "
-            "--max-rows 1000000 audits a random million of them."
-        )
-
-
-def _working_bytes(path: Path, kind: str, lazy: pl.LazyFrame | None) -> int:
-    if kind in {"parquet", "arrow"} and lazy is not None:
-        import polars as pl
-
-        rows = int(lazy.select(pl.len()).collect(engine="streaming").item())
-        return rows * len(lazy.collect_schema()) * _BYTES_PER_VALUE * _WORKING_SPACE
-    zipped = path.name.lower().endswith(".gz")
-    return path.stat().st_size * _EXPANSION.get(kind, 1) * (_GZIP_EXPANSION if zipped else 1)
-
-
-def available_memory() -> int | None:
-    """Bytes a new process could use; None where the system does not say.
-
-    Examples
-    --------
-    >>> free = available_memory()
-    >>> free is None or free > 0
-    True
-    """
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+@contextlib.contextmanager
+def packed_into(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
+    """A stream that is packed into an open file."""
+    if compression == "gzip":
+        with gzip.GzipFile(fileobj=file, mode="wb") as stream:
+            yield stream  # type: ignore[misc]
+    elif compression == "zstd":
+        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[lake]")
+        with arrow.CompressedOutputStream(arrow.PythonFile(file, "w"), "zstd") as stream:
+            yield stream
+            stream.flush()
+    else:
+        yield file

@@ -14,7 +14,8 @@
   const describe = async () => {
     if (!at("file").value) return;
     try {
-      const { roles } = await ask("columns/" + at("file").value);
+      const { roles, alpha } = await ask("columns/" + at("file").value);
+      at("alpha").placeholder = alpha.join(",");
       at("columns").textContent = "Columns: " + Object.entries(roles).map(([name, role]) => name + " (" + role + ")").slice(0, 12).join(", ");
       at("names").replaceChildren(...Object.keys(roles).map((name) => new Option(name)));
       say("");

@@ -71,7 +71,7 @@ def _unpacked(columns: Sequence[Bits], start: int, n: int) -> np.ndarray:
     return matrix
 
 
-class SideBySide:
+class ColumnMatrix:
     """Columns of one kind; a matrix (n, K) wherever an array is asked for.
 
     A slice copies nothing. The matrix of a slice is made while its rows are near the processor: for a whole
@@ -86,8 +86,8 @@ class SideBySide:
     --------
     >>> import numpy as np
     >>> import polars as pl
-    >>> from calipers.inputs.files.beside import SideBySide
-    >>> table = SideBySide([pl.Series([1.0, 2.0, 3.0]), pl.Series([4.0, 5.0, 6.0])])
+    >>> from calipers.inputs.column_matrix import ColumnMatrix
+    >>> table = ColumnMatrix([pl.Series([1.0, 2.0, 3.0]), pl.Series([4.0, 5.0, 6.0])])
     >>> table.shape, np.asarray(table[1:]).tolist()
     ((3, 2), [[2.0, 5.0], [3.0, 6.0]])
     """
@@ -111,9 +111,9 @@ class SideBySide:
     def __len__(self) -> int:
         return self.stop - self.start
 
-    def __getitem__(self, rows: slice) -> SideBySide:
+    def __getitem__(self, rows: slice) -> ColumnMatrix:
         first, last, _ = rows.indices(len(self))
-        part = object.__new__(SideBySide)
+        part = object.__new__(ColumnMatrix)
         part.columns, part.dtype = self.columns, self.dtype
         part.start, part.stop = self.start + first, self.start + max(first, last)
         return part
@@ -128,9 +128,9 @@ class SideBySide:
         return np.asarray(matrix.T, dtype=dtype)
 
 
-def side_by_side(columns: Sequence[pl.Series]) -> np.ndarray:
+def column_matrix(columns: Sequence[pl.Series]) -> np.ndarray:
     """Columns as a matrix whose columns lie one after the other in memory; float32 and booleans stay so."""
-    return np.asarray(SideBySide(columns))
+    return np.asarray(ColumnMatrix(columns))
 
 
 def _columns(columns: Sequence[pl.Series]) -> tuple[list[Column], np.dtype[Any]]:

@@ -30,8 +30,8 @@ def for_polars(path: str, storage: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from calipers.engines.storage import for_polars
-    >>> for_polars("s3://lake/a.parquet", {"key": "me", "endpoint_url": "http://127.0.0.1:9000"})
+    >>> from calipers.inputs.files.storage_options import for_polars
+    >>> for_polars("s3://bucket/a.parquet", {"key": "me", "endpoint_url": "http://127.0.0.1:9000"})
     {'aws_access_key_id': 'me', 'aws_endpoint_url': 'http://127.0.0.1:9000', 'aws_allow_http': 'true'}
     """
     if not _is_s3(path):
@@ -49,8 +49,8 @@ def for_fsspec(path: str, storage: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from calipers.engines.storage import for_fsspec
-    >>> for_fsspec("s3://lake/", {"aws_access_key_id": "me", "aws_region": "eu-west-1"})
+    >>> from calipers.inputs.files.storage_options import for_fsspec
+    >>> for_fsspec("s3://bucket/", {"aws_access_key_id": "me", "aws_region": "eu-west-1"})
     {'key': 'me', 'client_kwargs': {'region_name': 'eu-west-1'}}
     """
     if not _is_s3(path):
