@@ -211,8 +211,9 @@ def packed_into(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
             yield stream  # type: ignore[misc]
     elif compression == "zstd":
         arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[lake]")
-        with arrow.CompressedOutputStream(arrow.PythonFile(file, "w"), "zstd") as stream:
+        sink = arrow.BufferOutputStream()  # a compressed stream closes what it is packed into
+        with arrow.CompressedOutputStream(sink, "zstd") as stream:
             yield stream
-            stream.flush()
+        file.write(sink.getvalue())
     else:
         yield file
