@@ -142,3 +142,15 @@ def test_bad_input_is_one_line_and_exit_code_two(rows, capsys, words, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_an_algorithm_says_its_training_size_and_keeps_to_what_a_loss_can_be(rows, capsys):
+    words = ("--model", RIDGE, "--data", rows, "--target", "y", "--loss", "absolute", "--algorithm")
+    assert main(["forecast", *words, "--train-size", "60"]) == 0
+    shown = capsys.readouterr().out
+    # 442 rows hold seven subsets, too few for a lower end: no absolute error is negative.
+    assert shown.startswith("interval 0 to inf")
+    assert "training size 60 of 442 rows" in shown
+    found = document(capsys, *words, "--train-size", "21")
+    assert (found["train_size"], found["rows"]) == (21, 442)
+    assert found["interval"][0] > 0
