@@ -242,6 +242,11 @@ def test_infinite_intervals_give_an_infinite_size():
         regression_efficiency([[0.0, 1.0]], alphas=[0.1, 0.2])
 
 
+def test_no_mean_width_is_negative():
+    table = regression_efficiency([[0.0, 0.1], [0.0, 9.0]], alphas=0.1)
+    assert (table["size at 0.1"].low, float(table["size at 0.1"])) == (0.0, pytest.approx(4.55))
+
+
 def test_uniformity_is_the_kolmogorov_distance():
     from scipy import stats
 
