@@ -149,3 +149,15 @@ def test_a_model_that_cannot_take_the_columns_is_bad_input(tmp_path, capsys):
     frame.write_csv(tmp_path / "rows.csv")
     assert main(["forecast", "--data", str(tmp_path / "rows.csv"), "--model", RIDGE]) == 2
     assert "Ridge cannot be fitted on" in capsys.readouterr().err
+
+
+def test_an_algorithm_says_its_training_size_and_keeps_to_what_a_loss_can_be(rows, capsys):
+    words = ("--model", RIDGE, "--data", rows, "--target", "y", "--loss", "absolute", "--algorithm")
+    assert main(["forecast", *words, "--train-size", "60"]) == 0
+    shown = capsys.readouterr().out
+    # 442 rows hold seven subsets, too few for a lower end: no absolute error is negative.
+    assert shown.startswith("interval 0 to inf")
+    assert "training size 60 of 442 rows" in shown
+    found = document(capsys, *words, "--train-size", "21")
+    assert (found["train_size"], found["rows"]) == (21, 442)
+    assert found["interval"][0] > 0

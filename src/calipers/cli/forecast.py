@@ -177,11 +177,16 @@ def load_estimator(place: str) -> Any:
 
 
 def _sentences(forecast: LossForecast) -> str:
+    from calipers.results.formatting import format_end
+
     low, high = forecast.interval()
+    promise = forecast.guarantee()
+    size = f"training size {promise.train_size} of {promise.n_rows} rows\n" if promise.train_size else ""
     return (
-        f"interval {low:.6g} to {high:.6g}\n"
-        f"upper bound {forecast.upper_bound():.6g}\n"
+        f"interval {format_end(low, side='low', digits=6)} to {format_end(high, side='high', digits=6)}\n"
+        f"upper bound {format_end(forecast.upper_bound(), side='high', digits=6)}\n"
         f"median loss {forecast.to_estimate().value:.6g}\n"
+        f"{size}"
         f"{forecast.guarantee_[0].upper()}{forecast.guarantee_[1:]}"
     )
 
@@ -200,6 +205,7 @@ def _json(forecast: LossForecast) -> str:
         "alpha": promise.alpha,
         "n": promise.n,
         "train_size": promise.train_size,
+        "rows": promise.n_rows,
         "coverage": float(promise.coverage),
         "losses_needed": promise.needed,
         "rows_needed": promise.rows_needed,

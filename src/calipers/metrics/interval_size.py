@@ -59,7 +59,8 @@ def regression_efficiency(
 
     Notes
     -----
-    Student t intervals over rows. An infinite interval makes the mean infinite, without error bar.
+    Student t intervals over rows, not below 0: widths have no known largest value, so with few rows of very
+    different widths they are approximate. An infinite interval makes the mean infinite, without error bar.
 
     Examples
     --------
@@ -110,7 +111,8 @@ def sizes_from_moments(moments: Mapping[str, Moments], *, alphas: Any, confidenc
 
 def _mean(name: str, moments: Moments, confidence: float) -> Estimate:
     mean = mean_estimate(moments, name=name, confidence=confidence)
-    return replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
+    low = None if mean.low is None else max(mean.low, 0.0)  # no width is negative
+    return replace(mean, low=low, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
 
 
 def _width_rows(block: Rows, *, alphas: Any, step: bool) -> dict[str, np.ndarray]:

@@ -10,15 +10,15 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calipers.arrays import RandomState, generator
-from calipers.exceptions import InputError
-from calipers.inputs import check_alpha
+from calipers.exceptions import InputError, SmallSampleWarning, warn
+from calipers.inputs import check_alpha, exact_level
 from calipers.performance.answers import LossAnswers
 from calipers.performance.batches import batch_losses
 from calipers.performance.feature_map import FeatureFunction
 from calipers.performance.fitting import FitOptions, fit_blocks
 from calipers.performance.forecast import LossForecast
 from calipers.performance.guarantee import Guarantee, Side
-from calipers.performance.losses import Loss, resolve_loss
+from calipers.performance.losses import Loss, loss_limits, resolve_loss
 from calipers.performance.modulation import Modulation, check_modulation, fit_modulation
 from calipers.performance.progress import Progress
 from calipers.performance.rows import Rows, check_rows
@@ -63,7 +63,9 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
         Allowed miscoverage.
     n_points : int or None
         Subsets per part, k (a modulated forecast has two parts). None: as many as ``train_size`` allows;
-        with neither, five times the smallest k with two finite ends (100 at alpha = 0.1).
+        with neither, the smallest k with two finite ends (20 at alpha = 0.1), and a warning that says
+        which training size that leaves; a modulated forecast, which learns from the points, takes five
+        times as many.
     train_size : int or None
         Training rows per subset, m: the forecast is for training samples of this size. None: as many as
         ``n_points`` allows.
@@ -113,13 +115,20 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
     -----
     Theorems 8, 10 and 12. Equal disjoint blocks of shuffled exchangeable rows are exchangeable, so the k
     losses and the next one are, for any algorithm. Coverage is (upper rank - lower rank)/(k + 1) without
-    modulation and ceil((k+1)(1-alpha))/(k + 1) with it, for distinct losses. The price is data: the forecast
-    speaks of training samples of m rows, not n. Cost: k fits (2k with modulation) of m rows.
+    modulation and ceil((k+1)(1-alpha))/(k + 1) with it, for distinct losses. The price is data: the
+    forecast speaks of training samples of m rows, not n, and m is at most n / k. That cannot be helped
+    without assumptions: no test that sees the algorithm as a black box can tell how well it does with
+    training samples of m rows unless there are many times m rows in all, not even a stable one [3]_. What
+    one model trained on most of the rows will lose is an easier question, answered by
+    `CandidatePerformance`. Ends stay within what the loss can be: an absolute error is never below 0. Cost:
+    k fits (2k with modulation) of m rows.
 
     References
     ----------
     .. [1] Holland (2020), Making learning more transparent using conformalized performance prediction.
     .. [2] Romano, Patterson and Candes (2019), Conformalized quantile regression.
+    .. [3] Luo and Barber (2024), The limits of assumption-free tests for algorithm performance,
+       arXiv:2402.07388.
 
     Examples
     --------
@@ -194,9 +203,24 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             alpha=self.alpha,
             generator=order,
         )
+        self._warn_small(plan.train_size, len(rows))
         losses = self._run_fits(rows, plan, loss, fits, options)
-        self._finish(rows, plan, losses, auxiliary)
+        # A failed fit that counts as infinite may happen again: only the lower limit of the loss holds.
+        limits = loss_limits(loss)
+        limits = (limits[0], float("inf")) if self.on_failure == "infinite" else limits
+        self._finish(rows, plan, losses, limits, auxiliary)
         return self
+
+    def _warn_small(self, train_size: int, n: int) -> None:
+        """Say which training size the defaults chose, where it is far below the rows at hand."""
+        if self.n_points is None and self.train_size is None and 10 * train_size < n:
+            share = f"{100 * train_size / n:.2g} % of the {n} at hand"
+            warn(
+                f"The forecast is about training samples of {train_size} rows, {share}: so many disjoint "
+                f"subsets are needed at alpha={float(exact_level(self.alpha)):g}. Choose train_size or "
+                "n_points, a larger alpha, or CandidatePerformance for one model trained on most rows.",
+                SmallSampleWarning,
+            )
 
     def _run_fits(
         self, rows: Rows, plan: BlockPlan, loss: Loss, fits: np.random.Generator, options: FitOptions
@@ -214,7 +238,12 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
         return np.array(values, dtype=np.float64).reshape(parts, k)
 
     def _finish(
-        self, rows: Rows, plan: BlockPlan, losses: np.ndarray, auxiliary: np.random.Generator
+        self,
+        rows: Rows,
+        plan: BlockPlan,
+        losses: np.ndarray,
+        limits: tuple[float, float],
+        auxiliary: np.random.Generator,
     ) -> None:
         self.n_points_, self.train_size_ = plan.n_points, plan.train_size
         self.evaluation_rows_, self.discarded_rows_ = plan.evaluate[-1], plan.discarded
@@ -228,6 +257,7 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
                 learner=self.learner,
                 features=self.features,
                 points_per_loss=self.points_per_loss,
+                limits=limits,
                 generator=auxiliary,
             )
         parts, b = losses.shape[0], self.points_per_loss
@@ -240,6 +270,8 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             condition=RANDOM_ORDER,
             rows_per_loss=parts * (plan.train_size + b),
             train_size=plan.train_size,
+            n_rows=len(rows),
+            limits=limits,
         )
 
     def _answers(self) -> LossForecast:
@@ -260,8 +292,8 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         array of shape (n, 2)
-            ``-inf`` and ``inf`` when the rank exceeds k. An empty set (negative correction wider than the
-            predicted interval) is returned as its midpoint.
+            ``-inf`` and ``inf``, or the least and most a loss can be, when the rank exceeds k. An empty set
+            (negative correction wider than the predicted interval) is returned as its midpoint.
         """
         return self._modulated().interval(check_rows(X, y), self.alpha if alpha is None else alpha)
 

@@ -14,7 +14,7 @@ from calipers.performance.answers import LossAnswers
 from calipers.performance.batches import batch_losses
 from calipers.performance.fitting import seeded_clone
 from calipers.performance.forecast import LossForecast
-from calipers.performance.losses import Loss, resolve_loss
+from calipers.performance.losses import Loss, loss_limits, resolve_loss
 from calipers.performance.rows import check_rows
 from calipers.performance.splitting import group_rows, split_candidate
 
@@ -23,8 +23,9 @@ class CandidatePerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
     """Forecast of the loss that one trained model incurs on a new case.
 
     Splits the rows, trains once, and turns the losses on the other rows into an interval that holds the
-    loss of the next case with probability at least 1 - alpha. Short and low is good; an infinite end
-    means that there are too few calibration rows for this alpha, and ``guarantee_`` says how many it takes.
+    loss of the next case with probability at least 1 - alpha. Short and low is good; an end that is infinite,
+    or the least or most the loss can be, means that there are too few calibration rows for this alpha, and
+    ``guarantee_`` says how many it takes.
 
     Parameters
     ----------
@@ -122,10 +123,10 @@ class CandidatePerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = model if fitted is None else fitted
         calibration = rows.take(self.evaluation_rows_)
         losses = batch_losses(loss, self.estimator_, calibration, self.points_per_loss)
-        self.forecast_ = self._forecast(losses)
+        self.forecast_ = self._forecast(losses, loss_limits(loss))
         return self
 
-    def _forecast(self, losses: np.ndarray) -> LossForecast:
+    def _forecast(self, losses: np.ndarray, limits: tuple[float, float]) -> LossForecast:
         b = self.points_per_loss
         case = "one new row" if b == 1 else f"a new batch of {b} rows"
         return LossForecast(
@@ -135,6 +136,7 @@ class CandidatePerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             target=f"the loss of this trained model on {case}",
             condition="the condition is that new rows are exchangeable with the calibration rows",
             rows_per_loss=b,
+            limits=limits,
         )
 
     def _answers(self) -> LossForecast:

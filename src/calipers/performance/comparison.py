@@ -69,12 +69,14 @@ class AlgorithmComparison(Mapping[str, LossForecast]):
         rows = self.train_size
         with np.errstate(invalid="ignore"):
             gap = self[first].losses_ - self[second].losses_
+        (low, high), (other_low, other_high) = self[first].limits, self[second].limits
         return LossForecast(
             np.where(np.isnan(gap), 0.0, gap),
             self[first].alpha,
             target=f"the loss of {first} minus that of {second}, both trained anew on {rows} rows,",
             condition=RANDOM_ORDER,
             train_size=self.train_size,
+            limits=(low - other_high, high - other_low),
         )
 
     def beats(self, first: str, second: str, *, confidence: float = 0.95) -> Estimate:

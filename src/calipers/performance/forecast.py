@@ -15,11 +15,13 @@ from calipers.inputs import check_alpha, check_confidence, check_vector
 from calipers.performance.guarantee import Guarantee, Side, end_ranks, losses_needed
 from calipers.performance.shift import shifted_intervals
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_end
 
 if TYPE_CHECKING:
     from calipers.performance.monitoring import LossMonitor
 
 NEXT_LOSS = "the next loss"
+_NO_LIMITS = (-float("inf"), float("inf"))
 EXCHANGEABLE = "the condition is that the new loss is exchangeable with those observed"
 
 
@@ -43,6 +45,10 @@ class LossForecast:
         Rows that one loss costs.
     train_size : int or None
         Training rows of the algorithm whose loss it is.
+    n_rows : int or None
+        Rows at hand, where these are more than one training sample.
+    limits : tuple of two floats
+        The least and the most a loss can be, where that is known: no end lies outside.
 
     Attributes
     ----------
@@ -71,6 +77,8 @@ class LossForecast:
         condition: str = EXCHANGEABLE,
         rows_per_loss: int = 1,
         train_size: int | None = None,
+        n_rows: int | None = None,
+        limits: tuple[float, float] = _NO_LIMITS,
     ) -> None:
         values = np.array(as_numpy(check_vector(losses, name="losses", finite=False)), dtype=np.float64)
         if values.size == 0:
@@ -79,14 +87,18 @@ class LossForecast:
         check_alpha(alpha)
         self.losses_, self.alpha, self.tight = values, alpha, tight
         self._target, self._condition = target, condition
-        self._rows_per_loss, self._train_size = rows_per_loss, train_size
+        self._rows_per_loss, self._train_size, self._n_rows = rows_per_loss, train_size, n_rows
+        self.limits = (float(limits[0]), float(limits[1]))
 
     def interval(self, alpha: Any = None) -> tuple[float, float]:
-        """Closed two-sided interval for the next loss, eq. 15-16; infinite ends when n is too small."""
+        """Closed two-sided interval for the next loss, eq. 15-16.
+
+        Where n is too small an end is infinite, or the least or most a loss can be.
+        """
         return self._ends(alpha, "two-sided")
 
     def upper_bound(self, alpha: Any = None) -> float:
-        """One-sided bound that the next loss stays at or below, eq. 14; ``inf`` when n is too small."""
+        """One-sided bound that the next loss stays at or below, eq. 14; infinite when n is too small."""
         return self._ends(alpha, "upper")[1]
 
     def lower_bound(self, alpha: Any = None) -> float:
@@ -110,6 +122,7 @@ class LossForecast:
             needed=losses_needed(level, side, tight=self.tight),
             rows_per_loss=self._rows_per_loss,
             train_size=self._train_size,
+            n_rows=self._n_rows,
             side=side,
         )
 
@@ -235,7 +248,12 @@ class LossForecast:
             confidence=1.0 - check_alpha(self.alpha),
             n=self.losses_.size,
             method="conformal interval for the next loss; the value is the median",
-            details={"upper_bound": self.upper_bound(), "width": high - low, "guarantee": self.guarantee_},
+            details={
+                "upper_bound": self.upper_bound(),
+                "width": high - low,
+                "train_size": self._train_size,
+                "guarantee": self.guarantee_,
+            },
         )
 
     def __iter__(self) -> Iterator[float]:
@@ -245,15 +263,20 @@ class LossForecast:
         return self.guarantee_
 
     def __repr__(self) -> str:
-        low, high = self.interval()
-        return f"LossForecast(n={self.losses_.size}, alpha={self.alpha}, interval=({low:.6g}, {high:.6g}))"
+        ends = self.interval()
+        low, high = format_end(ends[0], side="low", digits=6), format_end(ends[1], side="high", digits=6)
+        size = "" if self._train_size is None else f", train_size={self._train_size}"
+        return f"LossForecast(n={self.losses_.size}, alpha={self.alpha}{size}, interval=({low}, {high}))"
 
     def _ends(self, alpha: Any, side: Side) -> tuple[float, float]:
         ranks = end_ranks(self.losses_.size, self.alpha if alpha is None else alpha, side, tight=self.tight)
-        return order_statistic(self.losses_, ranks[0]), order_statistic(self.losses_, ranks[1])
+        low, high = order_statistic(self.losses_, ranks[0]), order_statistic(self.losses_, ranks[1])
+        return max(low, self.limits[0]), min(high, self.limits[1])
 
 
-def forecast_losses(losses: Any, alpha: Any = 0.1, *, tight: bool = False) -> LossForecast:
+def forecast_losses(
+    losses: Any, alpha: Any = 0.1, *, tight: bool = False, limits: tuple[float, float] = _NO_LIMITS
+) -> LossForecast:
     """Forecast of the next loss from an array of observed ones alone.
 
     Parameters
@@ -265,6 +288,8 @@ def forecast_losses(losses: Any, alpha: Any = 0.1, *, tight: bool = False) -> Lo
         Allowed miscoverage. Good values leave room for both ends: n >= 2/alpha losses.
     tight : bool
         Use the tighter lower rank where ``(n + 1) alpha / 2`` is an integer.
+    limits : tuple of two floats
+        The least and the most a loss can be, such as (0, 1): no end lies outside. Infinite by default.
 
     Returns
     -------
@@ -298,4 +323,4 @@ def forecast_losses(losses: Any, alpha: Any = 0.1, *, tight: bool = False) -> Lo
     >>> print(f"[{low:.3f}, {high:.3f}]")
     [0.037, 3.185]
     """
-    return LossForecast(losses, alpha, tight=tight)
+    return LossForecast(losses, alpha, tight=tight, limits=limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from calipers.conformal import conformal_rank, interval_ranks, smallest_calibrat
 from calipers.exceptions import InputError
 from calipers.inference import CalibrationLaw
 from calipers.inputs import exact_level
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_end
 
 Side = Literal["two-sided", "upper", "lower"]
 _SIDES = ("two-sided", "upper", "lower")
@@ -71,6 +72,8 @@ class Guarantee:
         Rows that one more loss costs.
     train_size : int or None
         Training rows of the algorithm whose loss is forecast; None for one trained model.
+    n_rows : int or None
+        Rows at hand, where these are more than one training sample.
     low, high : float or None
         The ends themselves; None when they depend on the case.
     region : str
@@ -97,6 +100,7 @@ class Guarantee:
     needed: int
     rows_per_loss: int = 1
     train_size: int | None = None
+    n_rows: int | None = None
     region: str = "its predicted interval"
     side: Side = "two-sided"
 
@@ -118,7 +122,8 @@ class Guarantee:
         return self.needed * self.rows_per_loss
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, [self._promise(), self._beta(), self._ends(), self.condition])) + "."
+        parts = [self._promise(), self._size(), self._beta(), self._ends(), self.condition]
+        return "; ".join(filter(None, parts)) + "."
 
     def _promise(self) -> str:
         place = self.region if self.low is None or self.high is None else _closed(self.low, self.high)
@@ -127,6 +132,14 @@ class Guarantee:
             f"{self.target} lies in {place} with probability at least "
             f"{_percent(1 - exact_level(self.alpha))} ({exact} when losses are distinct), "
             f"over the draw of the n = {self.n} calibration losses and of the new one"
+        )
+
+    def _size(self) -> str:
+        if self.train_size is None or self.n_rows is None:
+            return ""
+        return (
+            f"it speaks of training samples of {self.train_size} rows, not of the {self.n_rows} at hand: for "
+            "samples as large as these no forecast without assumptions is possible (Luo and Barber 2024)"
         )
 
     def _beta(self) -> str:
@@ -141,18 +154,35 @@ class Guarantee:
         )
 
     def _ends(self) -> str:
-        infinite = [
-            name
-            for name, rank, stop in (("lower", self.low_rank, 0), ("upper", self.high_rank, self.n + 1))
+        short = {
+            name: end
+            for name, rank, stop, end in (
+                ("lower", self.low_rank, 0, self.low),
+                ("upper", self.high_rank, self.n + 1, self.high),
+            )
             if rank == stop and name in _ENDS[self.side]
-        ]
-        if not infinite:
+        }
+        if not short:
             return ""
-        ends = f"the {' and '.join(infinite)} end{'s are' if len(infinite) > 1 else ' is'} infinite because"
         rows = f" ({self.rows_needed} rows)" if self.rows_per_loss > 1 else ""
         return (
-            f"{ends} {self.n} losses are fewer than the {self.needed} needed at alpha = {self.alpha:g}{rows}"
+            f"{_short_ends(short)} because {self.n} losses are fewer than the {self.needed} needed at "
+            f"alpha = {self.alpha:g}{rows}"
         )
+
+
+def _short_ends(ends: dict[str, float | None]) -> str:
+    """What ends without an order statistic are: infinite, or the least or most a loss can be."""
+    infinite = [name for name, end in ends.items() if end is None or math.isinf(end)]
+    limited = [
+        f"the {name} end is the {'least' if name == 'lower' else 'most'} a loss can be"
+        for name in ends
+        if name not in infinite
+    ]
+    plural = "s are" if len(infinite) > 1 else " is"
+    return " and ".join(
+        ([f"the {' and '.join(infinite)} end{plural} infinite"] if infinite else []) + limited
+    )
 
 
 def _percent(share: Fraction | float) -> str:
@@ -160,7 +190,8 @@ def _percent(share: Fraction | float) -> str:
 
 
 def _closed(low: float, high: float) -> str:
+    """The interval, rounded outward: what is promised for it holds for what is printed."""
     spread = high - low if abs(high - low) < float("inf") else None
     left = "(" if low == -float("inf") else "["
     right = ")" if high == float("inf") else "]"
-    return f"{left}{format_number(low, spread)}, {format_number(high, spread)}{right}"
+    return f"{left}{format_end(low, spread, side='low')}, {format_end(high, spread, side='high')}{right}"

@@ -7,7 +7,7 @@ they are: a score stays a score, higher is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,36 @@ NAMED_LOSSES: dict[str, Loss] = {
     "zero_one": _zero_one,
     "hinge": _hinge,
 }
+
+
+# What one row can lose at least and at most; a mean over a batch lies there too.
+_NOT_NEGATIVE = (0.0, float("inf"))
+_LIMITS: dict[Loss, tuple[float, float]] = {
+    _squared: _NOT_NEGATIVE,
+    _absolute: _NOT_NEGATIVE,
+    _absolute_percentage: _NOT_NEGATIVE,
+    _poisson: _NOT_NEGATIVE,
+    _hinge: _NOT_NEGATIVE,
+    _brier: (0.0, 2.0),
+    _zero_one: (0.0, 1.0),
+}
+
+
+def loss_limits(loss: Loss) -> tuple[float, float]:
+    """The least and the most a loss of ours can be; infinite for callables and scorers.
+
+    Examples
+    --------
+    >>> from calipers.performance.losses import loss_limits, resolve_loss
+    >>> loss_limits(resolve_loss("zero_one")), loss_limits(resolve_loss("absolute"))
+    ((0.0, 1.0), (0.0, inf))
+    """
+    if isinstance(loss, LogLoss):
+        return 0.0, float(-np.log(loss.floor))
+    if isinstance(loss, PinballLoss):
+        return _NOT_NEGATIVE
+    known = loss in _LIMITS if isinstance(loss, Hashable) else False
+    return _LIMITS[loss] if known else (-float("inf"), float("inf"))
 
 
 def resolve_loss(loss: str | Loss) -> Loss:

@@ -41,6 +41,8 @@ class Modulation:
         eq. 23 (absolute residuals) or eq. 25 (how far outside the predicted quantiles).
     upper_scores : ndarray (k,)
         Loss minus the upper prediction: the one-sided version.
+    limits : tuple of two floats
+        The least and the most a loss can be.
     """
 
     kind: str
@@ -48,21 +50,22 @@ class Modulation:
     learner: Any
     scores: np.ndarray
     upper_scores: np.ndarray
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     def interval(self, rows: Rows, alpha: Any) -> np.ndarray:
-        """eq. 24 or eq. 26, (n, 2); infinite when the rank exceeds k (not clipped to the maximum)."""
+        """eq. 24 or eq. 26, (n, 2), within the limits; infinite when the rank exceeds k."""
         low, high = _predict(self.kind, self.learner, self.feature_map.transform(rows))
         correction = conformal_quantile(self.scores, alpha)
         ends = np.column_stack([low - correction, high + correction])
         crossed = ends[:, 0] > ends[:, 1]
         # An empty set may be replaced by any superset; its midpoint keeps low <= high.
         ends[crossed] = ((low + high) / 2)[crossed, None]
-        return ends
+        return np.clip(ends, *self.limits)
 
     def upper_bound(self, rows: Rows, alpha: Any) -> np.ndarray:
         """One-sided bound, (n,)."""
         high = _predict(self.kind, self.learner, self.feature_map.transform(rows))[1]
-        return np.asarray(high + conformal_quantile(self.upper_scores, alpha))
+        return np.clip(high + conformal_quantile(self.upper_scores, alpha), *self.limits)
 
     def guarantee(self, free: Guarantee) -> Guarantee:
         """The promise of the modulated interval: one rank among the k scores, Theorems 10 and 12."""
@@ -87,6 +90,7 @@ def fit_modulation(
     learner: Any,
     features: FeatureFunction | None,
     points_per_loss: int,
+    limits: tuple[float, float],
     generator: np.random.Generator,
 ) -> Modulation:
     """Regress the first part's losses on its cases, score the second part's."""
@@ -95,7 +99,8 @@ def fit_modulation(
     model = model.fit(feature_map.transform(learning[0]), finite_losses(learning[1])) or model
     low, high = _predict(kind, model, feature_map.transform(calibration[0]))
     losses = calibration[1]
-    return Modulation(kind, feature_map, model, np.maximum(losses - high, low - losses), losses - high)
+    scores = np.maximum(losses - high, low - losses)
+    return Modulation(kind, feature_map, model, scores, losses - high, limits)
 
 
 def _learner(kind: str, learner: Any, alpha: Any, seed: int) -> Any:

@@ -16,8 +16,10 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_count, check_fraction, exact_level
 from calipers.performance.guarantee import losses_needed
 
-# Default number of points: this many times the smallest number with two finite ends.
-_DEFAULT_MULTIPLE = 5
+# Default number of points where a regression is learned from them: this many times the smallest number with
+# two finite ends. Without one the smallest number itself, so that the training samples are as large as can
+# be.
+_POINTS_TO_LEARN_FROM = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +64,8 @@ def plan_blocks(
     """Random disjoint blocks, eq. 18 (one part), eq. 22 (two parts), section 3.3 (three parts).
 
     Either number may be given: ``n_points`` = k makes the blocks as large as the rows allow,
-    ``train_size`` = m makes as many blocks as the rows allow. With neither, k is five times the
-    smallest number for which both ends at ``alpha`` are finite (100 at 0.1).
+    ``train_size`` = m makes as many blocks as the rows allow. With neither, k is the smallest number
+    for which both ends at ``alpha`` are finite (20 at 0.1), with several parts five times that.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def _block_sizes(
     if k is None and m is not None:
         k = n // (parts * (m + b))
     elif k is None:
-        k = _DEFAULT_MULTIPLE * losses_needed(alpha, "two-sided")
+        k = losses_needed(alpha, "two-sided") * (1 if parts == 1 else _POINTS_TO_LEARN_FROM)
     if m is None:
         m = n // (parts * k) - b if k else 0
     if k < 1 or m < 1 or parts * k * (m + b) > n:

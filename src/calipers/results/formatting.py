@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from typing import Literal
 
 
 def format_number(value: float | None, spread: float | None = None) -> str:
@@ -29,6 +31,30 @@ def _decimals(value: float, spread: float | None) -> int:
     if value == 0:
         return 3
     return min(6, max(0, 3 - math.floor(math.log10(abs(value)))))
+
+
+def format_end(
+    value: float, spread: float | None = None, *, side: Literal["low", "high"], digits: int | None = None
+) -> str:
+    """An end of a guaranteed range: as `format_number` writes it, but never inside the range.
+
+    With ``digits`` it has so many significant ones instead.
+
+    Examples
+    --------
+    >>> format_end(0.26, 15.2, side="low"), format_end(15.4, 15.2, side="high")
+    ('0', '16')
+    >>> format_end(0.123456789, side="high", digits=6), format_end(float("inf"), side="high")
+    ('0.123457', 'inf')
+    """
+    text = format_number(value, spread) if digits is None else f"{value:.{digits}g}"
+    if not math.isfinite(value) or (float(text) >= value if side == "high" else float(text) <= value):
+        return text
+    # One unit of the last digit further out; "#" keeps the zeros that "g" drops.
+    shown = Decimal(text if digits is None else f"{value:#.{digits}g}")
+    unit = Decimal(1).scaleb(int(shown.as_tuple().exponent))
+    moved = shown + unit if side == "high" else shown - unit
+    return f"{moved:f}" if digits is None and "e" not in text else f"{float(moved):.{digits or 3}g}"
 
 
 def format_percent(share: float) -> str:

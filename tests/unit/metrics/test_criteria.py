@@ -248,6 +248,11 @@ def test_the_old_name_of_alpha_warns_and_works():
     assert float(old["size at 0.1"]) == 2.0
 
 
+def test_no_mean_width_is_negative():
+    table = regression_efficiency([[0.0, 0.1], [0.0, 9.0]], alphas=0.1)
+    assert (table["size at 0.1"].low, float(table["size at 0.1"])) == (0.0, pytest.approx(4.55))
+
+
 def test_uniformity_is_the_kolmogorov_distance():
     from scipy import stats
 

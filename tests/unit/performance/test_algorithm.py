@@ -12,9 +12,10 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
+from sklearn.naive_bayes import GaussianNB
 
 from calipers.conformal import conformal_interval, conformal_quantile
-from calipers.exceptions import FitError, InputError, InputTypeError
+from calipers.exceptions import FitError, InputError, InputTypeError, SmallSampleWarning
 from calipers.performance import AlgorithmPerformance
 from calipers.performance.splitting import plan_blocks
 from tests.unit.performance.algorithms import FailsOnLargeMean, MeanModel, NothingReturned
@@ -75,7 +76,8 @@ def test_fixed_width_is_eq_23_and_24():
     inputs = np.column_stack([X[:, 2], Y])
     model = LinearRegression().fit(inputs[points[0]], learn)
     half_width = conformal_quantile(np.abs(model.predict(inputs[points[1]]) - calibrate), 0.1)
-    expected = model.predict(inputs[:7])[:, None] + np.array([-half_width, half_width])
+    # An absolute error is not negative.
+    expected = np.maximum(model.predict(inputs[:7])[:, None] + np.array([-half_width, half_width]), 0)
     assert forecast.predict_interval(X[:7], Y[:7]) == pytest.approx(expected, rel=1e-9)
     assert forecast.losses_ == pytest.approx(calibrate, rel=1e-10)
 
@@ -97,14 +99,19 @@ def test_variable_width_is_eq_25_and_26():
     seen = ends(points[1])
     scores = np.maximum(calibrate - seen[:, 1], seen[:, 0] - calibrate)
     correction = conformal_quantile(scores, 0.2)
-    expected = ends(np.arange(7)) + np.array([-correction, correction])
+    expected = np.maximum(ends(np.arange(7)) + np.array([-correction, correction]), 0)
     assert forecast.predict_interval(X[:7], Y[:7]) == pytest.approx(expected, rel=1e-6)
+
+
+def absolute(model, A, y):
+    """An absolute error that nobody knows to be positive."""
+    return np.abs(model.predict(A) - y)
 
 
 def test_one_sided_modulated_bound_uses_signed_scores():
     forecast = AlgorithmPerformance(
         Ridge(),
-        loss="absolute",
+        loss=absolute,
         n_points=20,
         modulation="regression",
         learner=LinearRegression(),
@@ -122,9 +129,48 @@ def test_too_few_points_give_infinite_intervals_not_the_largest_score(modulation
     forecast = AlgorithmPerformance(
         Ridge(), loss="absolute", n_points=8, modulation=modulation, random_state=0
     ).fit(X, Y)
-    assert forecast.predict_interval(X[:2], Y[:2]).tolist() == [[-math.inf, math.inf]] * 2
+    assert forecast.predict_interval(X[:2], Y[:2]).tolist() == [[0, math.inf]] * 2
     assert "8 losses are fewer than the 9 needed" in forecast.guarantee_
     assert np.isfinite(forecast.predict_interval(X[:2], Y[:2], alpha=0.2)).all()
+
+
+def test_the_defaults_keep_training_samples_large_and_say_which_size_they_chose():
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(300, 2)), rng.normal(size=300)
+    with pytest.warns(SmallSampleWarning, match=r"training samples of 14 rows, 4.7 % of the 300 at hand"):
+        forecast = AlgorithmPerformance(Ridge(), loss="absolute", random_state=0).fit(A, b)
+    assert (forecast.n_points_, forecast.train_size_) == (20, 14)
+    assert np.isfinite(forecast.interval()).all()
+    sentence = forecast.guarantee_
+    assert "it speaks of training samples of 14 rows, not of the 300 at hand" in sentence
+    assert "Luo and Barber 2024" in sentence
+    assert "train_size=14" in repr(forecast.forecast_)
+    assert forecast.forecast_.to_estimate().details["train_size"] == 14
+    # A size that was asked for needs no warning.
+    assert (
+        AlgorithmPerformance(Ridge(), loss="absolute", train_size=14, random_state=0).fit(A, b).n_points_
+        == 20
+    )
+
+
+def test_known_bounds_of_a_loss_are_ends_where_there_are_too_few_losses():
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(60, 2)), rng.normal(size=60)
+    few = AlgorithmPerformance(Ridge(), loss="absolute", train_size=5, random_state=0).fit(A, b)
+    assert few.n_points_ == 10
+    assert few.interval() == (0.0, math.inf)
+    assert (
+        "the upper end is infinite and the lower end is the least a loss can be because 10" in few.guarantee_
+    )
+    labels = (b > 0).astype(int)
+    wrong = AlgorithmPerformance(GaussianNB(), loss="zero_one", train_size=5, random_state=0).fit(A, labels)
+    assert wrong.interval() == (0.0, 1.0)
+    assert wrong.upper_bound() == 1.0
+    # A failed fit counts as infinite: then 1 is no limit.
+    failing = AlgorithmPerformance(
+        GaussianNB(), loss="zero_one", train_size=5, on_failure="infinite", random_state=0
+    ).fit(A, labels)
+    assert failing.interval() == (0.0, math.inf)
 
 
 @pytest.mark.parametrize(

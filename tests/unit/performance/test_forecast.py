@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -165,3 +166,26 @@ def test_as_an_estimate_it_carries_width_and_bound():
     assert (estimate.name, estimate.value, estimate.low, estimate.high) == ("SVM", 50.0, 4.0, 95.0)
     assert estimate.details["width"] == 91.0
     assert estimate.details["upper_bound"] == 90.0
+
+
+def test_a_printed_promise_holds_for_what_is_printed():
+    forecast = forecast_losses([0.2, 15.4] * 20)
+    assert forecast.interval() == (0.2, 15.4)
+    assert "lies in [0, 16] with" in forecast.guarantee_
+    assert repr(forecast) == "LossForecast(n=40, alpha=0.1, interval=(0.2, 15.4))"
+    rng = np.random.default_rng(0)
+    for scale in (1e-7, 1e-3, 1.0, 1e3, 1e9):
+        made = forecast_losses(scale * rng.exponential(size=25))
+        low, high = re.search(r"lies in \[(.+), (.+)\] with", made.guarantee_).groups()
+        assert float(low) <= made.low
+        assert float(high) >= made.high
+        low, high = re.search(r"interval=\((.+), (.+)\)\)", repr(made)).groups()
+        assert float(low) <= made.low
+        assert float(high) >= made.high
+
+
+def test_limits_hold_the_ends():
+    few = forecast_losses([0.5, 0.2, 0.9], limits=(0, 1))
+    assert few.interval() == (0.0, 1.0)
+    assert "the lower end is the least a loss can be and the upper end is the most a loss can be" in str(few)
+    assert few.interval(alpha=0.6) == forecast_losses([0.5, 0.2, 0.9]).interval(alpha=0.6)

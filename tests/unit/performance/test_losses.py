@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from calipers.exceptions import InputError, InputTypeError
 from calipers.performance import LogLoss, PinballLoss
 from calipers.performance.batches import batch_losses
-from calipers.performance.losses import NAMED_LOSSES, is_scorer, resolve_loss
+from calipers.performance.losses import NAMED_LOSSES, is_scorer, loss_limits, resolve_loss
 from calipers.performance.rows import check_rows
 
 
@@ -155,3 +155,21 @@ def test_wrong_shapes_and_nan_are_refused(regression):
         LogLoss(floor=0.0)
     with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
         PinballLoss(1.5)
+
+
+@pytest.mark.parametrize("name", sorted(NAMED_LOSSES))
+def test_losses_stay_within_their_limits(name, regression, classification):
+    of_labels = name in ("log", "brier", "zero_one", "hinge")
+    model, X, y = classification if of_labels else regression
+    values = resolve_loss(name)(model, X, y)
+    low, high = loss_limits(resolve_loss(name))
+    assert low == 0 <= values.min()
+    assert values.max() <= high
+
+
+def test_what_is_not_ours_has_no_limits():
+    everything = (-np.inf, np.inf)
+    assert loss_limits(lambda model, X, y: y) == everything
+    assert loss_limits(resolve_loss("accuracy")) == everything
+    assert loss_limits(LogLoss(floor=0.01)) == (0.0, pytest.approx(-np.log(0.01)))
+    assert loss_limits(PinballLoss(0.9)) == (0.0, np.inf)

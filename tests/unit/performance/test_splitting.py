@@ -54,9 +54,11 @@ def test_either_number_determines_the_other():
     assert plan(1000, train_size=15, b=5, parts=2).n_points == 25
 
 
-def test_the_default_has_five_times_the_points_that_give_finite_ends():
-    assert plan(5000).n_points == 100
-    assert plan(5000, alpha=0.3).n_points == 30
+def test_the_default_has_the_points_that_give_finite_ends_and_more_to_learn_from():
+    # As few as can be, so that training samples are large; five times as many where a regression learns.
+    assert (plan(6000).n_points, plan(6000).train_size) == (20, 299)
+    assert plan(5000, alpha=0.3).n_points == 6
+    assert plan(5000, parts=2).n_points == 100
 
 
 def test_the_remainder_is_random():
@@ -77,7 +79,7 @@ def test_the_remainder_is_random():
         ),
         ({"n_points": 20, "train_size": 9}, "n_points=20 and train_size=9 needs at least 200 rows"),
         ({"train_size": 100}, "train_size=100 needs at least 101 rows"),
-        ({}, "the default number of points needs at least 200 rows"),
+        ({"parts": 2}, "the default number of points needs at least 400 rows"),
         ({"n_points": 0}, "n_points must be a whole number of at least 1, got 0"),
         ({"train_size": 2.5}, "train_size must be a whole number of at least 1, got 2.5"),
         ({"n_points": 5, "b": 0}, "points_per_loss must be a whole number of at least 1, got 0"),

@@ -9,6 +9,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
+from calipers.results.formatting import format_end
 
 TCV = Estimate(
     name="T-CV", value=0.062, std_error=0.01, low=0.048, high=0.081, confidence=0.95, n=20000, p_value=0.004,
@@ -162,3 +163,22 @@ def test_a_table_of_counts_and_weighted_counts_becomes_a_frame(backend: str) -> 
     pytest.importorskip(backend, reason=f"{backend} is not installed")
     table = EstimateTable([Estimate(name="a", value=1.0, n=300), Estimate(name="b", value=2.0, n=12.5)])
     assert list(table.to_frame(backend=backend)["n"]) == [300.0, 12.5]
+
+
+@pytest.mark.parametrize("digits", [None, 3, 6])
+def test_ends_are_rounded_outward(digits):
+    rng = np.random.default_rng(0)
+    for value in [
+        0.0,
+        1.0,
+        -2.5,
+        1e-9,
+        -123456.789,
+        *(rng.normal(size=200) * 10.0 ** rng.integers(-8, 9, 200)),
+    ]:
+        for spread in (None, 0.03, 12.0):
+            assert float(format_end(value, spread, side="low", digits=digits)) <= value
+            assert float(format_end(value, spread, side="high", digits=digits)) >= value
+    assert format_end(15.4, 15.2, side="high") == "16"
+    assert format_end(-0.0049, 0.2, side="low") == "-0.01"
+    assert format_end(float("-inf"), side="low") == "-inf"
