@@ -23,7 +23,7 @@ from calipers.engines.state import State
 from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs import Features, check_features
-from calipers.metrics.conditional.classifier import deal, logistic_gain
+from calipers.metrics.conditional.coverage_ensemble import deal, logistic_gain
 from calipers.metrics.conditional.losses import SIDES, check_distance, clip_to_side
 from calipers.results import Estimate, EstimateTable
 

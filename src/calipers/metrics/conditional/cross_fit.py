@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count, check_groups
-from calipers.metrics.conditional.classifier import deal
-from calipers.metrics.conditional.learners import Learner, Prediction
+from calipers.metrics.conditional.coverage_ensemble import Prediction, deal
+from calipers.metrics.conditional.learners import Learner
 
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 _FEWEST_TRAINING_ROWS = 10

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -16,7 +16,7 @@ from calipers.arrays import as_numpy, import_optional, is_frame
 from calipers.exceptions import InputError, InputTypeError, MissingDependencyError
 from calipers.inference import repetitions
 from calipers.inputs import Features
-from calipers.metrics.conditional.classifier import CoverageClassifier, smoothed_rate
+from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier, Prediction, smoothed_rate
 
 # Predictions closer to the target than rounding are the target: the L1 score jumps there.
 _ROUNDING = 1e-9
@@ -35,13 +35,6 @@ class Learner(Protocol):
         ...
 
 
-class Prediction(NamedTuple):
-    """What the excess risk is made of, and the same without shrinkage, which a test can use."""
-
-    h: np.ndarray
-    unshrunk: np.ndarray
-
-
 @dataclass(frozen=True, slots=True)
 class DefaultLearner:
     """`CoverageClassifier` on the checked features."""
@@ -55,17 +48,18 @@ class DefaultLearner:
     def fit_predict(self, train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Prediction:
         """P(covered | x) for the test rows, learnt from the training rows."""
         weights = None if self.weights is None else self.weights[train]
-        shrunk, full = self.classifier.fit_predict(
-            self.features.take(train), self.covered[train], self.target[train], weights,
-            self.features.take(test), self.target[test], rng,
-        )  # fmt: skip
-        return Prediction(snap(shrunk, self.target[test]), snap(full, self.target[test]))
+        model = self.classifier.fit(
+            self.features.take(train), self.covered[train], self.target[train], weights, rng
+        )
+        h, unshrunk = model.predict(self.features.values[test], self.target[test])
+        return Prediction(snap(h, self.target[test]), snap(unshrunk, self.target[test]))
 
     def for_test(self) -> DefaultLearner:
         """A cheaper copy: the test only needs the direction."""
         own = self.classifier
         faster = 0.5 if own.learning_rate is None else 2 * own.learning_rate
-        cheaper = replace(own, n_bags=2, learning_rate=faster, n_trees=own.n_trees // 2)
+        n_trees = own.trees_for(len(self.covered)) // 2
+        cheaper = replace(own, n_bags=2, learning_rate=faster, n_trees=n_trees)
         return replace(self, classifier=cheaper)
 
 
