@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from threadpoolctl import threadpool_limits
 
 from calipers.auditing.checks.adaptive import ease_of
-from calipers.auditing.checks.features import coverage_model
+from calipers.auditing.checks.features import expected_coverage
 from calipers.auditing.material import Material
 from calipers.conformal import conformal_p_values, conformal_quantile, lac
 
@@ -81,13 +80,13 @@ def difficulty_groups(design: Material, learn: Material, apply_to: Material) -> 
 
 
 def region_groups(design: Material, learn: Material, apply_to: Material) -> Grouping:
-    """Parts by the coverage that a classifier expects of the rows; it is taught on other rows."""
+    """Parts by the coverage that a classifier expects of the rows; it is fitted to other rows."""
     features, covered = design.features, design.levels[0].covered
     if features is None or covered.all() or not covered.any():
         return no_groups(learn, apply_to)
-    with threadpool_limits(limits=1, user_api="openmp"):
-        model = coverage_model(features, design.generator("regions")).fit(features.values, covered)
-        expected = [model.predict_proba(_matrix(part))[:, 1] for part in (learn, apply_to)]
+    values = np.concatenate([_matrix(part) for part in (learn, apply_to)])
+    both = expected_coverage(features, covered, values, design.generator("regions"))
+    expected = both[: learn.n], both[learn.n :]
     edges = np.unique(np.quantile(expected[0], np.arange(1, REGION_PARTS) / REGION_PARTS))
     codes = [np.searchsorted(edges, part) for part in expected]
     words = f"a threshold for each of {len(edges) + 1} parts by the coverage their features foretell"

@@ -17,8 +17,8 @@ from calipers.metrics import deficit, excess, sscv
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.results import Estimate
 
-HEARD = (
-    "share of covered rows in the fifth that boosted classifiers, taught on a sample, expect to fare worst, "
+EVALUATED = (
+    "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
     "among all rows outside the sample; hypergeometric test"
 )
 
@@ -77,29 +77,29 @@ def groups(lake: Lake, level: Level, number: int) -> Reading:
 
 
 def along_features(lake: Lake, level: Level, number: int) -> Reading:
-    """CAL202: coverage of the rows that judges taught on the sample expect to fare worst."""
-    heard, table = lake.at("heard", number), lake.at("jury", number)
-    if heard is None:
+    """CAL202: coverage of the rows that models fitted to the sample expect to fare worst."""
+    evaluated, table = lake.at("evaluated", number), lake.at("excess_risk", number)
+    if evaluated is None:
         reason = f"The sample has too few misses to learn from ({2 * everywhere.FEWEST_MISSES} are needed)."
         return Reading(
             code=features.CODE, title=features.TITLE, question=everywhere.QUESTION, not_applicable=reason
         )
-    hits, rows = heard.picked[:, 0], heard.picked[:, 1]
+    hits, rows = evaluated.picked[:, 0], evaluated.picked[:, 1]
     p_value = None
     if rows.all():
         p = everywhere.flat_p_values(hits, rows)[0]
         p_value = None if np.isnan(p) else float(p)
     rows = np.maximum(rows, 1.0)
     high = float(clopper_pearson(hits[0], rows[0], confidence=lake.material.confidence)[1])
-    stated = heard.stated / rows[0]
+    stated = evaluated.stated / rows[0]
     foreseen = lake.material.probabilities is not None and lake.material.task == "classification"
     foreseen = foreseen and stated <= high + coverage.tolerance_at(level.alpha)
     reading = features.risk_reading(
-        lake.material, level, hits, rows, p_value, foreseen=foreseen, method=HEARD
+        lake.material, level, hits, rows, p_value, foreseen=foreseen, method=EVALUATED
     )
     numbers = [replace(found, name=f"ert {key}{level.tag}") for key, found in table.items()]
-    filled = heard.tenths[1] > 0
-    covered, mass, expected = heard.tenths[:, filled]
+    filled = evaluated.tenths[1] > 0
+    covered, mass, expected = evaluated.tenths[:, filled]
     picture = features.expectation_picture(expected / mass, covered, mass, level, lake.material.confidence)
     placed = features.with_place(lake.material, level, reading)
     return replace(placed, estimates=(*placed.estimates, *numbers), pictures=(picture,))

@@ -2,8 +2,8 @@
 
 Coverage, groups, sizes, criteria, difficulty and calibration are measured on every row, by the states of
 `calipers.engines`. What needs rows side by side (rules, forecasts, pictures) looks at a stratified sample.
-Judges of coverage are taught on the sample and heard on all other rows. The readings then go through the same
-sentences, codes and rules of severity as those of an audit in memory.
+Models of coverage are fitted to the sample and evaluated on all other rows. The readings then go through the
+same sentences, codes and rules of severity as those of an audit in memory.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from calipers.engines.catalogue import state_of
 from calipers.engines.classwise import ClasswiseState
 from calipers.engines.counts import CountState
 from calipers.engines.ease import EaseRangeState
-from calipers.engines.judging import FEWEST_MISSES, JuryState, form_jury
 from calipers.engines.levelled import AtLevel, RivalState, WidthState
 from calipers.engines.running import Engine, States, engine_of, named_file, run_states, unchanging_files
 from calipers.engines.sampling import Sample, SampleState
 from calipers.engines.sources import Piece, Source
+from calipers.engines.streamed_excess_risk import FEWEST_MISSES, ExcessRiskState, fit_fold_models
 from calipers.inputs import check_alphas, check_confidence
 from calipers.metrics import t_cv, t_ss
 
@@ -92,7 +92,8 @@ def audit_stream(
     Notes
     -----
     The same numbers as in memory for counts, ranks and means over all rows. Checks that look at the sample
-    say so in ``details["sample_rows"]``. Passes over the rows: three or four, and one for the judges.
+    say so in ``details["sample_rows"]``. Passes over the rows: three or four, and one for
+    the models fitted to the sample.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def _audit(job: _Job, *, mute: Iterable[str], name: str, place: str) -> Audit:
     sample: Sample = found["sample"]
     material = _material(job, sample)
     lake = Lake(material=material, n=sample.n_rows, found=found)
-    found |= _taught_states(job, lake, sample)
+    found |= _fitted_states(job, lake, sample)
     ready = [check for check in checks if is_ready(check, material)]
     readings: list[Reading] = []
     for done, check in enumerate(ready):
@@ -257,26 +258,27 @@ def _probability_states(job: _Job, n_classes: int) -> States:
     }
 
 
-def _taught_states(job: _Job, lake: Lake, sample: Sample) -> dict[str, Any]:
-    """What is taught on the sample and heard on all other rows."""
+def _fitted_states(job: _Job, lake: Lake, sample: Sample) -> dict[str, Any]:
+    """What is fitted to the sample and evaluated on all other rows."""
     states: States = {}
     material = lake.material
     for number, level in enumerate(material.levels):
         misses = int(np.count_nonzero(~level.covered))
         if material.features is not None and misses >= 2 * FEWEST_MISSES:
-            jury = form_jury(sample, level.covered, level.alpha, job.seed)
-            states[f"jury@{number}"] = AtLevel(JuryState(jury, job.seed, confidence=job.confidence), number)
+            ensemble = fit_fold_models(sample, level.covered, level.alpha, job.seed)
+            state = ExcessRiskState(ensemble, job.seed, confidence=job.confidence)
+            states[f"excess_risk@{number}"] = AtLevel(state, number)
         if material.probabilities is not None and material.task == "classification":
             scores = lac(material.probabilities)
             threshold = matching_threshold(scores, material.y, level.covered)
             states[f"rival@{number}"] = AtLevel(RivalState.against(threshold, sample, job.seed), number)
     if not states:
         return {}
-    taught = run_states(states, job.pieces, job.engine, _shown(job.progress, "judged rows"))
-    return {name: state.finish() for name, state in taught.items()} | {
-        f"heard@{name.split('@')[1]}": state.state  # type: ignore[attr-defined]
-        for name, state in taught.items()
-        if name.startswith("jury")
+    evaluated = run_states(states, job.pieces, job.engine, _shown(job.progress, "evaluated rows"))
+    return {name: state.finish() for name, state in evaluated.items()} | {
+        f"evaluated@{name.split('@')[1]}": state.state  # type: ignore[attr-defined]
+        for name, state in evaluated.items()
+        if name.startswith("excess_risk")
     }
 
 

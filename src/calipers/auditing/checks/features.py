@@ -8,10 +8,8 @@ rows if coverage does not depend on the features, so the hypergeometric test is 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from calipers.auditing import repairs
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
@@ -29,18 +27,18 @@ from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
 from calipers.metrics import ert_table
+from calipers.metrics.conditional import CoverageClassifier
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a boosted classifier expects to fare worst, taught "
-    "on the other half of the rows; hypergeometric test in both halves, corrected for two"
+    "share of covered rows in the fifth that a coverage ensemble expects to fare worst, fitted "
+    "to the other half of the rows; hypergeometric test in both halves, corrected for two"
 )
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
 MOST_RISK_ROWS = 20_000
-_MOST_CATEGORIES = 255
 FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
@@ -50,7 +48,7 @@ SUSPECT = 0.05
 
 
 def by_features(material: Material, level: Level) -> Reading:
-    """Coverage of the rows that a classifier, taught on other rows, expects to fare worst."""
+    """Coverage of the rows that a classifier, fitted to other rows, expects to fare worst."""
     if material.features is None:
         return Reading(code=CODE, title=TITLE, question=QUESTION, not_applicable="There are no features.")
     rng = material.generator(f"{CODE}{level.tag}")
@@ -126,14 +124,11 @@ def expectation_picture(
 def pick_worst(
     features: Features, covered: np.ndarray, learn: np.ndarray, judge: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Which of the rows to judge belong to the fifth that is expected to be covered least."""
+    """Which of the rows to evaluate belong to the fifth that is expected to be covered least."""
     rows = np.flatnonzero(learn)
     if len(rows) > MOST_TRAINING_ROWS:
         rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
-    # Threads that wait for a busy core cost more than they bring.
-    with threadpool_limits(limits=1, user_api="openmp"):
-        model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
-        expected = model.predict_proba(features.values[judge])[:, 1]
+    expected = expected_coverage(features.take(rows), covered[rows], features.values[judge], rng)
     # A draw breaks ties: the order of rows must not decide.
     order = np.lexsort((rng.random(len(expected)), expected))
     picked = np.zeros(len(expected), dtype=bool)
@@ -141,21 +136,13 @@ def pick_worst(
     return picked
 
 
-def coverage_model(features: Features, rng: np.random.Generator) -> Any:
-    """A booster that stops early: the default overfits a target of nine to one."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    few = [c is not None and len(c) <= _MOST_CATEGORIES for c in features.categories]
-    return HistGradientBoostingClassifier(
-        learning_rate=0.05,
-        max_leaf_nodes=15,
-        max_iter=150,
-        early_stopping=True,
-        validation_fraction=0.2,
-        n_iter_no_change=10,
-        categorical_features=np.array(few) if any(few) else None,
-        random_state=int(rng.integers(2**31)),
-    )
+def expected_coverage(
+    features: Features, covered: np.ndarray, values: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """P(covered | x) of some rows by the coverage ensemble fitted to others, around their share covered."""
+    share = float(np.mean(covered))
+    model = CoverageClassifier().fit(features, covered, np.full(len(covered), share), None, rng)
+    return model.predict(values, np.full(len(values), share)).unshrunk
 
 
 def is_foreseen(material: Material, level: Level, picked: np.ndarray, high: float) -> bool:

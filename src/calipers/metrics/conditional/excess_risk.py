@@ -34,9 +34,10 @@ from calipers.results import Curve, Estimate, EstimateTable
 _NULL_LEVEL = 0.95
 # Variance of a cross-fit mean over its row-wise estimate, at most (Notes of `ert`).
 _INFLATION = 2.0
-_LOWER_BOUND = (
+LOWER_BOUND = (
     "in expectation a lower bound of the true excess risk: no classifier beats the true conditional coverage"
 )
+UNEQUAL_WEIGHTS = "weights that differ have no exact test (repeated rows have one when they are written out)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def ert_table(
     for distance in distances:
         for side, estimate in _estimates(job, distance, SIDES).items():
             found[distance.name if side == "both" else f"{distance.name}_{side}"] = estimate
-    return EstimateTable(found, title="Excess risk of the target coverage", notes=(_LOWER_BOUND,))
+    return EstimateTable(found, title="Excess risk of the target coverage", notes=(LOWER_BOUND,))
 
 
 def ert_curve(
@@ -400,7 +401,7 @@ def _estimate(job: _Job, distance: Distance, side: str, rows: np.ndarray, value:
             "fold_values": _fold_values(job, distance, side),
             "coverage": _weighted_mean(job, np.where(tested, job.covered, np.nan)),
             "n_repeats": job.fit.n_repeats,
-            "statement": _LOWER_BOUND,
+            "statement": LOWER_BOUND,
             **p_values,
         },
     )
