@@ -11,7 +11,8 @@
     CalipersWarning(UserWarning)
     ├── SmallSampleWarning                  too few rows for a finite or informative answer
     ├── UnseenGroupWarning                  a group or label without calibration rows
-    └── DegradedResultWarning               a result is weaker than asked; its fields say how
+    ├── DegradedResultWarning               a result is weaker than asked; its fields say how
+    └── DeprecatedNameWarning               a name or an argument has a new name
 
 A message names the argument, states the rule, shows the value found and its place, and ends with
 the remedy. `NotFittedError` is scikit-learn's own, so that its tools recognise it.
@@ -28,6 +29,7 @@ __all__ = [
     "CalipersError",
     "CalipersWarning",
     "DegradedResultWarning",
+    "DeprecatedNameWarning",
     "FitError",
     "InputError",
     "InputTypeError",
@@ -76,6 +78,10 @@ class UnseenGroupWarning(CalipersWarning):
 
 class DegradedResultWarning(CalipersWarning):
     """A result is weaker than what was asked; its fields say how."""
+
+
+class DeprecatedNameWarning(CalipersWarning):
+    """A name or an argument has a new name; the old one still works."""
 
 
 _PACKAGE = str(Path(__file__).resolve().parent) + os.sep

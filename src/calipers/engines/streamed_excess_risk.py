@@ -22,8 +22,9 @@ from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs import Features, check_features, check_weights
 from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier, CoverageModel, deal
-from calipers.metrics.conditional.excess_risk import LOWER_BOUND, UNEQUAL_WEIGHTS
+from calipers.metrics.conditional.cross_fitted_risk import LOWER_BOUND
 from calipers.metrics.conditional.losses import SIDES, check_distance, clip_to_side
+from calipers.metrics.conditional.risk_tests import UNEQUAL_WEIGHTS
 from calipers.results import Estimate, EstimateTable
 
 N_MODELS = 5

@@ -1,0 +1,94 @@
+"""Old names that still work, and warn: a name that moved, an argument that was renamed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from calipers.exceptions import DeprecatedNameWarning, InputError, warn
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]]) -> Any:
+    """What a room used to call ``name``, with a warning that says where it is now.
+
+    Parameters
+    ----------
+    room : str
+        The module that is asked.
+    name : str
+        The old name.
+    moved : mapping
+        Old name to (module, new name).
+
+    Returns
+    -------
+    object
+        What the new name stands for.
+
+    Raises
+    ------
+    AttributeError
+        When the room never had such a name.
+    """
+    if name not in moved:
+        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+    module, new = moved[name]
+    warn(f"{room}.{name} is now {module}.{new}; the old name will be removed.", DeprecatedNameWarning)
+    return getattr(importlib.import_module(module), new)
+
+
+def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
+    """Accept old keyword arguments under their new names, with a warning.
+
+    Parameters
+    ----------
+    **renamed
+        Old name to new name.
+
+    Returns
+    -------
+    callable
+        A decorator; the signature shows the new names only.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calipers.deprecation import renamed_arguments
+    >>> @renamed_arguments(alphas="alpha")
+    ... def width(*, alpha):
+    ...     return alpha
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     width(alphas=0.1)
+    0.1
+    >>> str(caught[0].message)
+    'width: the argument alphas is now called alpha; the old name will be removed.'
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def with_old_names(*arguments: Any, **options: Any) -> Any:
+            for old, new in renamed.items():
+                if old in options:
+                    if new in options:
+                        raise InputError(
+                            f"{function.__name__} got both {new} and {old}, its old name. Give {new} alone."
+                        )
+                    warn(
+                        f"{function.__name__}: the argument {old} is now called {new}; "
+                        "the old name will be removed.",
+                        DeprecatedNameWarning,
+                    )
+                    options[new] = options.pop(old)
+            return function(*arguments, **options)
+
+        with_old_names.renamed_arguments = renamed  # type: ignore[attr-defined]
+        with_old_names.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        return with_old_names  # type: ignore[return-value]
+
+    return decorate
