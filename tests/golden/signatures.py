@@ -67,6 +67,18 @@ CONSTRUCTED_ONLY = {"Block", "State"}
 NAME_ONLY = {"CoverageClassifier"}
 # Where a parameter was renamed: "room.name" -> {old: (new, test of the old name as an alias that warns)}.
 RENAMED: dict[str, dict[str, tuple[str, str]]] = {
+    "calipers.metrics.ert": {
+        "groups": (
+            "cluster",
+            "tests/unit/metrics/conditional/test_excess_risk.py::test_clusters_stay_on_one_side_and_widen_the_error_bar",
+        )
+    },
+    "calipers.metrics.ert_table": {
+        "groups": (
+            "cluster",
+            "tests/unit/metrics/conditional/test_excess_risk.py::test_clusters_stay_on_one_side_and_widen_the_error_bar",
+        )
+    },
     "calipers.metrics.regression_efficiency": {
         "alphas": ("alpha", "tests/unit/metrics/test_criteria.py::test_the_old_name_of_alpha_warns_and_works")
     },

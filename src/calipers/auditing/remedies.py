@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from threadpoolctl import threadpool_limits
 
-from calipers.auditing.checks.features import coverage_model
+from calipers.auditing.checks.features import expected_coverage
 from calipers.auditing.measurements import Design
 from calipers.conformal import conformal_p_values, conformal_quantile, lac
 from calipers.inputs import check_features
@@ -88,9 +87,9 @@ def region_groups(design: Rows, learn: Rows, apply_to: Rows, rng: np.random.Gene
     if covered.all() or not covered.any():
         return no_groups(learn, apply_to)
     features, *others = (check_features(part.given["X"]) for part in (design, learn, apply_to))
-    with threadpool_limits(limits=1, user_api="openmp"):
-        model = coverage_model(features, rng).fit(features.values, covered)
-        expected = [model.predict_proba(other.values)[:, 1] for other in others]
+    values = np.concatenate([other.values for other in others])
+    both = expected_coverage(features, covered, values, rng)
+    expected = both[: learn.n], both[learn.n :]
     edges = np.unique(np.quantile(expected[0], np.arange(1, REGION_PARTS) / REGION_PARTS))
     codes = [np.searchsorted(edges, part) for part in expected]
     words = f"a threshold for each of {len(edges) + 1} parts by the coverage their features foretell"

@@ -57,7 +57,7 @@ def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], b
 
 
 def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
-    """One level per row: a scalar is repeated, a vector must have one entry per row.
+    """One level per row: a number in (0, 1) is repeated, a vector has one entry in [0, 1] per row.
 
     Examples
     --------
@@ -72,11 +72,11 @@ def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
         raise InputError(
             f"{name} must be one number or have one entry per row ({n}), got shape {values.shape}."
         )
-    bad = ~((values > 0) & (values < 1))
+    bad = ~((values >= 0) & (values <= 1))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{name} must lie strictly between 0 and 1, got {values[row]} at row {row}. "
+            f"{name} must lie between 0 and 1 in every row, got {values[row]} at row {row}. "
             f"{_ALPHA_RULE}, not a percentage."
         )
     return values

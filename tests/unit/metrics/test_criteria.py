@@ -249,7 +249,7 @@ def test_the_old_name_of_alpha_warns_and_works():
 
 
 def test_no_mean_width_is_negative():
-    table = regression_efficiency([[0.0, 0.1], [0.0, 9.0]], alphas=0.1)
+    table = regression_efficiency([[0.0, 0.1], [0.0, 9.0]], alpha=0.1)
     assert (table["size at 0.1"].low, float(table["size at 0.1"])) == (0.0, pytest.approx(4.55))
 
 

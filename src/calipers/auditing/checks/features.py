@@ -9,10 +9,8 @@ features, so the hypergeometric test is exact whatever the classifier.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
@@ -27,26 +25,26 @@ from calipers.auditing.checks.everywhere import (
 )
 from calipers.auditing.checks.regions import regions_below, worst_rule
 from calipers.auditing.measurements import NO_EXACT_TEST, Level, Measurements
-from calipers.engines.judging import JuryState, form_jury
 from calipers.inference import clopper_pearson
 from calipers.inputs import Features
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
+from calipers.metrics.conditional import CoverageClassifier
+from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a boosted classifier expects to fare worst, fitted "
-    "on the other half of the rows; hypergeometric test in both halves, corrected for two"
+    "share of covered rows in the fifth that a coverage ensemble expects to fare worst, fitted "
+    "to the other half of the rows; hypergeometric test in both halves, corrected for two"
 )
 OUTSIDE = (
-    "share of covered rows in the fifth that boosted classifiers, fitted on a sample, expect to fare worst, "
+    "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
     "among all rows outside the sample; hypergeometric test"
 )
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
-_MOST_CATEGORIES = 255
 FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
@@ -60,8 +58,11 @@ def ensemble_states(m: Measurements, level: Level) -> States:
     covered = m.rows_at(level)["covered"]
     if m.design.is_whole or int(np.count_nonzero(~covered)) < 2 * FEWEST_MISSES:
         return {}
-    jury = form_jury(m.features, m.sample.keys(), m.threshold, covered, level.alpha, m.design.seed)
-    return {"ensemble": JuryState(jury, m.design.seed, confidence=m.confidence)}
+    models = fit_fold_models(
+        m.features, covered, m.sample.weights, alpha=level.alpha, keys=m.sample.keys(),
+        threshold=m.threshold, seed=m.design.seed,
+    )  # fmt: skip
+    return {"ensemble": ExcessRiskState(models, m.design.seed, confidence=m.confidence)}
 
 
 def by_features(m: Measurements, level: Level) -> CheckResult:
@@ -131,7 +132,7 @@ def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
 
 def _outside_the_sample(m: Measurements, level: Level) -> RiskyFifth:
     """All rows outside the sample judged by models fitted on it."""
-    ensemble: JuryState = m.result("ensemble", level)
+    ensemble: ExcessRiskState = m.result("ensemble", level)
     hits, rows = ensemble.picked[:, 0], ensemble.picked[:, 1]
     p = float(flat_p_values(hits, rows)[0]) if rows.all() else np.nan
     has_sets = m.sample.get("probabilities") is not None and m.task == "classification"
@@ -176,16 +177,13 @@ def expectation_picture(
 
 
 def pick_worst(
-    features: Features, covered: np.ndarray, learn: np.ndarray, judge: np.ndarray, rng: np.random.Generator
+    features: Features, covered: np.ndarray, train: np.ndarray, test: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Which of the rows to judge belong to the fifth that is expected to be covered least."""
-    rows = np.flatnonzero(learn)
+    """Which of the test rows belong to the fifth that is expected to be covered least."""
+    rows = np.flatnonzero(train)
     if len(rows) > MOST_TRAINING_ROWS:
         rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
-    # Threads that wait for a busy core cost more than they bring.
-    with threadpool_limits(limits=1, user_api="openmp"):
-        model = coverage_model(features, rng).fit(features.values[rows], covered[rows])
-        expected = model.predict_proba(features.values[judge])[:, 1]
+    expected = expected_coverage(features.take(rows), covered[rows], features.values[test], rng)
     # A draw breaks ties: the order of rows must not decide.
     order = np.lexsort((rng.random(len(expected)), expected))
     picked = np.zeros(len(expected), dtype=bool)
@@ -193,21 +191,13 @@ def pick_worst(
     return picked
 
 
-def coverage_model(features: Features, rng: np.random.Generator) -> Any:
-    """A booster that stops early: the default overfits a target of nine to one."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    few = [c is not None and len(c) <= _MOST_CATEGORIES for c in features.categories]
-    return HistGradientBoostingClassifier(
-        learning_rate=0.05,
-        max_leaf_nodes=15,
-        max_iter=150,
-        early_stopping=True,
-        validation_fraction=0.2,
-        n_iter_no_change=10,
-        categorical_features=np.array(few) if any(few) else None,
-        random_state=int(rng.integers(2**31)),
-    )
+def expected_coverage(
+    features: Features, covered: np.ndarray, values: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """P(covered | x) of some rows by the coverage ensemble fitted to others, around their share covered."""
+    share = float(np.mean(covered))
+    model = CoverageClassifier().fit(features, covered, np.full(len(covered), share), None, rng)
+    return model.predict(values, np.full(len(values), share)).unshrunk
 
 
 def _stated(picked: Rows) -> float | None:

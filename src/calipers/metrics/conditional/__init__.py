@@ -1,7 +1,7 @@
 """Whether coverage holds everywhere, by how much it fails, and where."""
 
 from calipers.metrics.conditional.attribution import ert_attribution
-from calipers.metrics.conditional.classifier import CoverageClassifier
+from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier
 from calipers.metrics.conditional.dependence import size_coverage_correlation, size_coverage_hsic
 from calipers.metrics.conditional.excess_risk import ert, ert_curve, ert_table
 from calipers.metrics.conditional.groups import (

@@ -17,7 +17,7 @@ from calipers.inputs import (
     check_row_alpha,
     check_same_length,
 )
-from calipers.metrics.conditional.classifier import CoverageClassifier
+from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier
 from calipers.metrics.conditional.cross_fit import cross_fit
 from calipers.metrics.conditional.learners import DefaultLearner
 from calipers.metrics.conditional.losses import check_distance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ from threadpoolctl import threadpool_limits
 
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count, check_groups
-from calipers.metrics.conditional.classifier import deal
-from calipers.metrics.conditional.learners import Learner, Prediction
+from calipers.metrics.conditional.coverage_ensemble import Prediction, deal
+from calipers.metrics.conditional.learners import Learner
 
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 _FEWEST_TRAINING_ROWS = 10
 _SMALLEST_PAST = 0.3
+# Cross-fits averaged at most when their number is left open.
+MOST_REPEATS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +64,34 @@ def cross_fit(
     *,
     cv: Any,
     stratify: bool,
-    groups: Any = None,
-    n_repeats: int = 1,
+    clusters: Any = None,
+    n_repeats: int | None = 1,
     sequential: bool = True,
+    enough: Callable[[CrossFit], bool] | None = None,
     rng: np.random.Generator,
 ) -> CrossFit:
     """Fit on every training part, predict its test part; one thread, so that costs are predictable.
 
     ``strata`` (the coverage, or a constant where it must not be known) is shown to the user's splitter, and
-    to our own folds when they are to be stratified.
+    to our own folds when they are to be stratified. With ``n_repeats`` None our own folds are dealt again
+    until there is ``enough``; splits that were given are used once.
     """
-    n_repeats = check_count(n_repeats, name="n_repeats")
-    folds: list[Fold] = []
-    steps: list[Fold] = []
+    most = MOST_REPEATS if isinstance(cv, (int, np.integer)) and enough is not None else 1
+    if n_repeats is not None:
+        most, enough = check_count(n_repeats, name="n_repeats"), None
+    fit = CrossFit(len(strata), 0, (), ())
     with threadpool_limits(limits=1, user_api="openmp"):
-        for repeat in range(n_repeats):
-            splits = make_splits(cv, X, strata, stratify, groups, rng)
-            found = [learner.fit_predict(train, test, rng) for train, test in splits]
-            folds += [Fold(test, p.h) for (_, test), p in zip(splits, found, strict=True)]
-            if sequential and repeat == 0:
-                steps = _sequential_steps(learner, splits, found, rng)
-    return CrossFit(len(strata), n_repeats, tuple(folds), tuple(steps))
+        while fit.n_repeats < most:
+            splits = make_splits(cv, X, strata, stratify, clusters, rng)
+            predictions = [learner.fit_predict(train, test, rng) for train, test in splits]
+            folds = [Fold(test, p.h) for (_, test), p in zip(splits, predictions, strict=True)]
+            steps = fit.steps
+            if sequential and not fit.n_repeats:
+                steps = tuple(_sequential_steps(learner, splits, predictions, rng))
+            fit = CrossFit(fit.n, fit.n_repeats + 1, (*fit.folds, *folds), steps)
+            if enough is not None and enough(fit):
+                break
+    return fit
 
 
 def _sequential_steps(
@@ -93,7 +102,7 @@ def _sequential_steps(
 ) -> list[Fold]:
     """Each fold predicted from the past only: from training rows that neither it nor a later step tests.
 
-    Early folds whose past is a small part of their training rows are left out: their judge would know
+    Early folds whose past is a small part of their training rows are left out: their model would know
     little, and every step costs the combined test some power. The last fold has nothing but a past, so
     the prediction it already has will do.
     """
@@ -115,14 +124,14 @@ def _sequential_steps(
 
 
 def make_splits(
-    cv: Any, X: np.ndarray, strata: np.ndarray, stratify: bool, groups: Any, rng: np.random.Generator
+    cv: Any, X: np.ndarray, strata: np.ndarray, stratify: bool, clusters: Any, rng: np.random.Generator
 ) -> Splits:
-    """Index pairs (train, test): random, stratified by coverage, whole groups, or the user's own splitter."""
+    """Index pairs (train, test): random, stratified by coverage, whole clusters, or the user's own."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         shown = strata if stratify else np.ones(len(strata), dtype=bool)
-        return _own_splits(check_count(cv, name="cv", minimum=2), shown, groups, rng)
+        return _own_splits(check_count(cv, name="cv", minimum=2), shown, clusters, rng)
     if callable(getattr(cv, "split", None)) and not isinstance(cv, str):
-        pairs: Iterable[Any] = cv.split(X, strata.astype(int), groups)
+        pairs: Iterable[Any] = cv.split(X, strata.astype(int), clusters)
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
         pairs = cv
     else:
@@ -130,16 +139,16 @@ def make_splits(
     return [_check_pair(pair, len(strata)) for pair in pairs]
 
 
-def _own_splits(n_folds: int, strata: np.ndarray, groups: Any, rng: np.random.Generator) -> Splits:
+def _own_splits(n_folds: int, strata: np.ndarray, clusters: Any, rng: np.random.Generator) -> Splits:
     n = len(strata)
     if n < 2 * n_folds:
         raise InputError(f"cv={n_folds} needs at least {2 * n_folds} rows, got {n}. Use fewer folds.")
-    if groups is None:
+    if clusters is None:
         parts = deal(strata, n_folds, rng)
     else:
-        labels, codes = check_groups(groups, n)
+        labels, codes = check_groups(clusters, n, name="cluster")
         if len(labels) < n_folds:
-            raise InputError(f"cv={n_folds} needs at least {n_folds} groups, got {len(labels)}.")
+            raise InputError(f"cv={n_folds} needs at least {n_folds} clusters, got {len(labels)}.")
         from sklearn.model_selection import StratifiedGroupKFold
 
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))

@@ -7,16 +7,16 @@ import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 
 from calipers.arrays import as_numpy, import_optional, is_frame
 from calipers.exceptions import InputError, InputTypeError, MissingDependencyError
-from calipers.inference import repetitions
 from calipers.inputs import Features
-from calipers.metrics.conditional.classifier import CoverageClassifier, smoothed_rate
+from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier, Prediction, smoothed_rate
+from calipers.metrics.conditional.risk_rows import RowWeights
 
 # Predictions closer to the target than rounding are the target: the L1 score jumps there.
 _ROUNDING = 1e-9
@@ -35,13 +35,6 @@ class Learner(Protocol):
         ...
 
 
-class Prediction(NamedTuple):
-    """What the excess risk is made of, and the same without shrinkage, which a test can use."""
-
-    h: np.ndarray
-    unshrunk: np.ndarray
-
-
 @dataclass(frozen=True, slots=True)
 class DefaultLearner:
     """`CoverageClassifier` on the checked features."""
@@ -55,17 +48,18 @@ class DefaultLearner:
     def fit_predict(self, train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Prediction:
         """P(covered | x) for the test rows, learnt from the training rows."""
         weights = None if self.weights is None else self.weights[train]
-        shrunk, full = self.classifier.fit_predict(
-            self.features.take(train), self.covered[train], self.target[train], weights,
-            self.features.take(test), self.target[test], rng,
-        )  # fmt: skip
-        return Prediction(snap(shrunk, self.target[test]), snap(full, self.target[test]))
+        model = self.classifier.fit(
+            self.features.take(train), self.covered[train], self.target[train], weights, rng
+        )
+        h, unshrunk = model.predict(self.features.values[test], self.target[test])
+        return Prediction(snap(h, self.target[test]), snap(unshrunk, self.target[test]))
 
     def for_test(self) -> DefaultLearner:
         """A cheaper copy: the test only needs the direction."""
         own = self.classifier
         faster = 0.5 if own.learning_rate is None else 2 * own.learning_rate
-        cheaper = replace(own, n_bags=2, learning_rate=faster, n_trees=own.n_trees // 2)
+        n_trees = own.trees_for(len(self.covered)) // 2
+        cheaper = replace(own, n_bags=2, learning_rate=faster, n_trees=n_trees)
         return replace(self, classifier=cheaper)
 
 
@@ -77,13 +71,13 @@ class EstimatorLearner:
     table: Any
     covered: np.ndarray
     target: np.ndarray
-    weights: np.ndarray | None
+    weights: RowWeights
     offline: str = ""
 
     def fit_predict(self, train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Prediction:
         """P(covered | x) for the test rows, learnt from the training rows."""
         z = self.covered[train]
-        w = np.ones(len(train)) if self.weights is None else self.weights[train]
+        w = self.weights.of(train)
         if z[w > 0].all() or not z[w > 0].any():
             # A one-class model has no column for the other class: the smoothed base rate instead.
             rate = np.full(len(test), smoothed_rate(z, self.target[train], w))
@@ -104,22 +98,21 @@ class EstimatorLearner:
     def _fit(self, estimator: Any, train: np.ndarray) -> None:
         from sklearn.utils.validation import has_fit_parameter
 
-        if self.weights is None:
+        if self.weights.values is None:
             estimator.fit(take_rows(self.table, train), self.covered[train].astype(int))
         elif has_fit_parameter(estimator, "sample_weight"):
             estimator.fit(
                 take_rows(self.table, train),
                 self.covered[train].astype(int),
-                sample_weight=self.weights[train],
+                sample_weight=self.weights.values[train],
             )
         else:
-            counts = repetitions(self.weights[train])
-            if counts is None:
+            if self.weights.repeats is None:
                 raise InputError(
                     f"{type(estimator).__name__}.fit takes no sample_weight, and weights that are not whole "
                     "cannot be replaced by repeated rows. Use a classifier that takes weights."
                 )
-            rows = np.repeat(train, counts)
+            rows = np.repeat(train, self.weights.repeats[train])
             estimator.fit(take_rows(self.table, rows), self.covered[rows].astype(int))
 
 
@@ -129,7 +122,7 @@ def check_learner(
     features: Features,
     covered: np.ndarray,
     target: np.ndarray,
-    weights: np.ndarray | None,
+    weights: RowWeights,
 ) -> DefaultLearner | EstimatorLearner:
     """The learner named or given; a target that varies by row becomes one more column."""
     varies = bool((target != target[0]).any())
@@ -140,7 +133,7 @@ def check_learner(
             (*features.categories, None),
         )
     if classifier is None or isinstance(classifier, CoverageClassifier):
-        return DefaultLearner(classifier or CoverageClassifier(), features, covered, target, weights)
+        return DefaultLearner(classifier or CoverageClassifier(), features, covered, target, weights.values)
     if isinstance(classifier, str):
         return EstimatorLearner(
             named_estimator(classifier), features.values, covered, target, weights,

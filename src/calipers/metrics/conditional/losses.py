@@ -73,17 +73,18 @@ def _squared_slope(target: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.asarray(2.0 * (q - target))
 
 
-def _inside(target: np.ndarray, q: np.ndarray) -> np.ndarray:
-    return np.asarray(np.clip(q, np.minimum(_FLOOR, target), np.maximum(1.0 - _FLOOR, target)))
+def _inside(q: np.ndarray) -> np.ndarray:
+    """Probabilities, and targets, moved to where logarithms are finite."""
+    return np.asarray(np.clip(q, _FLOOR, 1.0 - _FLOOR))
 
 
 def _divergence(target: np.ndarray, q: np.ndarray) -> np.ndarray:
-    q = _inside(target, q)
+    q, target = _inside(q), _inside(target)
     return np.asarray(q * np.log(q / target) + (1.0 - q) * np.log((1.0 - q) / (1.0 - target)))
 
 
 def _divergence_slope(target: np.ndarray, q: np.ndarray) -> np.ndarray:
-    q = _inside(target, q)
+    q, target = _inside(q), _inside(target)
     return np.asarray(np.log(q / target) - np.log((1.0 - q) / (1.0 - target)))
 
 
@@ -93,7 +94,7 @@ class _Logarithmic(Distance):
     __slots__ = ()
 
     def contributions(self, h: np.ndarray, covered: np.ndarray, target: np.ndarray) -> np.ndarray:
-        return Distance.contributions(self, _inside(target, h), covered, target)
+        return Distance.contributions(self, _inside(h), covered, target)
 
 
 DISTANCES = {

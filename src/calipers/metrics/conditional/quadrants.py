@@ -128,7 +128,7 @@ def _quadrant_sums(table: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 class Bag:
-    """One booster: it learns from the rows it sees, and is judged on the part it does not see."""
+    """One booster in training: fitted to the rows it sees, evaluated on the part it does not see."""
 
     def __init__(
         self,
@@ -196,12 +196,26 @@ class Bag:
         margin = self.margin[self.held]
         return float(np.sum(self.w[self.held] * (np.logaddexp(0.0, margin) - self.z[self.held] * margin)))
 
-    def margins(self, values: np.ndarray, n_steps: int) -> np.ndarray:
-        """Logits after the first steps, for any rows."""
-        codes = self.binning.codes(values)
+    def fitted(self, n_steps: int) -> FittedBag:
+        """The booster after its first steps, without the rows it was trained on."""
+        return FittedBag(self.binning, self.start, tuple(self.steps[:n_steps]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedBag:
+    """A trained booster: bins, the logit it starts from, and its steps."""
+
+    binning: Binning
+    start: float
+    steps: tuple[Step, ...]
+
+    def decision_function(self, values: np.ndarray) -> np.ndarray:
+        """Logits for any rows."""
         margin = np.full(len(values), self.start)
-        for step in self.steps[:n_steps]:
-            margin += step.values[step.quadrant(codes)]
+        if self.steps:
+            codes = self.binning.codes(values)
+            for step in self.steps:
+                margin += step.values[step.quadrant(codes)]
         return margin
 
 
@@ -210,14 +224,13 @@ def boost_quadrants(
     covered: np.ndarray,
     w: np.ndarray,
     parts: np.ndarray,
-    test: Features,
     rng: np.random.Generator,
     *,
     learning_rate: float,
     patience: int,
     max_iter: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Logits of the rows each bag has not seen, and of the test rows for every bag.
+) -> tuple[np.ndarray, tuple[FittedBag, ...]]:
+    """Logits of the rows each bag has not seen, and the bags.
 
     ``parts`` gives each row's part; a bag is trained without one part. Cost per step: two passes over
     rows times pairs of features (at most as many pairs as features, or 64).
@@ -234,4 +247,4 @@ def boost_quadrants(
             break
         for bag in bags:
             bag.advance(learning_rate)
-    return unseen, np.stack([bag.margins(test.values, kept) for bag in bags])
+    return unseen, tuple(bag.fitted(kept) for bag in bags)

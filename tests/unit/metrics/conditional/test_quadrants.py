@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 from calipers.inputs import check_features
-from calipers.metrics.conditional.classifier import deal
+from calipers.metrics.conditional.coverage_ensemble import deal
 from calipers.metrics.conditional.quadrants import Bag, best_cut, best_edge, bin_features, boost_quadrants
 
 
@@ -24,7 +24,8 @@ def boost(X, z, Z, seed=0, **options):
     train, rng = check_features(X), np.random.default_rng(seed)
     parts = deal(z, 3, rng)
     options = {"learning_rate": 0.1, "patience": 3, "max_iter": 60} | options
-    return boost_quadrants(train, z, np.ones(len(z)), parts, check_features(Z), rng, **options)
+    unseen, bags = boost_quadrants(train, z, np.ones(len(z)), parts, rng, **options)
+    return unseen, np.stack([bag.decision_function(check_features(Z).values) for bag in bags])
 
 
 def test_the_best_cut_is_that_of_a_search_over_all_pairs_and_edges(seed):
@@ -116,7 +117,7 @@ def test_a_step_moves_each_quadrant_by_its_penalised_newton_step():
         rows = (quadrant == number) & ~held
         newton = np.sum(w[rows] * (z[rows] - mean)) / (np.sum(w[rows]) * mean * (1 - mean) + 1.0)
         assert bag.steps[0].values[number] == pytest.approx(0.25 * newton)
-    np.testing.assert_allclose(bag.margins(X, 1), bag.margin)
+    np.testing.assert_allclose(bag.fitted(1).decision_function(X), bag.margin)
 
 
 def test_bags_that_learn_nothing_stay_at_the_base_rate():

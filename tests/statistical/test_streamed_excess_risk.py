@@ -1,14 +1,20 @@
-"""What is promised about samples of a lake, and about judges taught on them."""
+"""What is promised about samples of a stream, and about models fitted to them."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from calipers.engines import ArraySource
-from calipers.engines.judging import JuryState, combined_error, direction_p_value, form_jury
 from calipers.engines.running import LocalEngine, run_states
 from calipers.inference import Moments
 from calipers.inputs import check_features
+from calipers.metrics.conditional.streamed_excess_risk import (
+    ExcessRiskState,
+    WeightedRows,
+    combined_error,
+    direction_p_value,
+    fit_fold_models,
+)
 from calipers.metrics.states.sampling import SampleState
 
 N, SAMPLE, ALPHA = 6000, 600, 0.1
@@ -30,25 +36,26 @@ def sample_of(source, seed):
 
 
 def ert_of(rows, seed, null="target"):
-    """The table of excess risks of a lake, and the jury."""
+    """The table of excess risks of a stream, and the models."""
     source = ArraySource(rows, piece_rows=2500)
     sample = sample_of(source, seed)
     covered = np.abs(sample.given["y_true"]) <= 1
     features = check_features(sample.given["X"])
-    jury = form_jury(features, sample.keys, sample.threshold, covered, ALPHA, seed)
-    state = JuryState(jury, seed, null=null)
-    return run_states({"j": state}, source.pieces(), LocalEngine(1), lambda *_: None)["j"].table(), jury
+    place = {"keys": sample.keys, "threshold": sample.threshold}
+    ensemble = fit_fold_models(features, covered, None, alpha=ALPHA, seed=seed, **place)
+    state = ExcessRiskState(ensemble, seed, null=null)
+    return run_states({"j": state}, source.pieces(), LocalEngine(1), lambda *_: None)["j"].table(), ensemble
 
 
-def expected_risk(jury, spread, side=64):
-    """The mean excess risk of the judges in the world itself: the true coverage on a grid of the square.
+def expected_risk(ensemble, spread, side=64):
+    """The mean excess risk of the models in the world itself: the true coverage on a grid of the square.
 
     The midpoints of 64 x 64 cells give it to a few in ten thousand; intervals are a hundred times as wide.
     """
     middle = (np.arange(side) + 0.5) / side * 2 - 1
     X = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
     truth, target = 0.9 + spread * np.sign(X[:, 0]), 0.9
-    h = jury.opinions(X)
+    h = ensemble.predictions(X)
     # E of f(h) + (z - h) f'(h) for f(q) = |q - t|: sign(h - t) (p - t).
     return float(np.mean(np.sign(h - target) * (truth - target)))
 
@@ -78,14 +85,14 @@ def test_inside_a_stratum_every_row_is_as_likely():
 
 @pytest.mark.parametrize("runs", [16, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("spread", [0.0, 0.08])
-def test_the_interval_holds_the_expected_risk_of_judges_taught_on_such_samples(spread, runs):
+def test_the_interval_holds_the_expected_risk_of_models_fitted_to_such_samples(spread, runs):
     found = [ert_of(world(seed, spread), seed) for seed in range(runs)]
-    risks = np.array([expected_risk(jury, spread) for _, jury in found])
-    truth = risks.mean()  # what judges taught on samples of this size reach on average
+    risks = np.array([expected_risk(ensemble, spread) for _, ensemble in found])
+    truth = risks.mean()  # what models fitted to samples of this size reach on average
     held = sum(table["l1"].low <= truth <= table["l1"].high for table, _ in found)
     # At least 95 %: fewer than the 1e-4 quantile of Binomial(runs, 0.95) would break the promise.
     assert held >= stats.binom(runs, 0.95).ppf(1e-4)
-    # No judge beats the true conditional coverage; 600 rows teach more than half of what there is.
+    # No model beats the true conditional coverage; 600 rows are enough for more than half of what there is.
     assert truth <= spread + 1e-9
     assert truth >= 0.5 * spread
     low = sum(table["l1"].low <= spread for table, _ in found)
@@ -102,10 +109,11 @@ def test_the_test_of_the_target_has_its_size_and_power():
 
 
 def test_the_error_holds_both_the_rows_and_the_sample():
-    rows = Moments(n=100.0, mean=0.1, squares=99.0)  # a standard error of 0.1
+    moments = Moments(n=100.0, mean=0.1, squares=99.0)  # a standard error of 0.1
+    rows = WeightedRows(moments, moments)
     error, freedom = combined_error(rows, np.array([0.1, 0.1, 0.1, 0.1, 0.1]))
     assert (error, freedom) == (pytest.approx(0.1), pytest.approx(99.0))
-    # The judges' sum of squares around their mean is 0.04: sqrt(0.01 + 0.04).
+    # The models' sum of squares around their mean is 0.04: sqrt(0.01 + 0.04).
     error, freedom = combined_error(rows, np.array([0.0, 0.0, 0.0, np.sqrt(0.05), 0.0]))
     assert error == pytest.approx(np.sqrt(0.05))
     assert freedom == pytest.approx(0.05**2 / (0.01**2 / 99 + 0.04**2 / 4))

@@ -1,0 +1,69 @@
+"""An exact test of all features at once, without any split of the rows.
+
+The steps of `sequential` hold rows back to choose a direction. Smooth dependence needs none: the outcomes are
+set against standardised features, and against these and their squared ranks, by two quadratic forms. The
+smaller of their two p-values is compared with what it would be under the null, drawn as in `null_outcomes`,
+so the test is exact at any n. It finds what a straight line or a parabola along a feature describes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from calipers.inputs import Features
+from calipers.metrics.conditional.ensemble_members import Standardised
+from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes, redrawn
+
+# Curvature a direction must have before it counts fully, in rows of standardised features.
+_RIDGE = 33.0
+_DIGITS = 9
+
+
+def score_p_value(
+    features: Features, covered: np.ndarray, target: np.ndarray, null: str, rng: np.random.Generator
+) -> float:
+    """P-value of "coverage does not depend on the features" or, redrawn at the targets, of "target"."""
+    z = covered.astype(float)
+    drawn = flat_outcomes(z, target, rng) if null == "flat" else redrawn(target, rng)
+    mean = flat_mean(z, target) if null == "flat" else target
+    departures = np.vstack([z, drawn]) - mean
+    statistics = [
+        np.sum((departures @ _whitened(table)) ** 2, axis=1)
+        for table in _tables(features, level=null == "target")
+    ]
+    return smallest_p_value(np.array(statistics))
+
+
+def smallest_p_value(statistics: np.ndarray) -> float:
+    """P-value of the most significant of several statistics (k, 1 + draws); the first column is observed."""
+    largest = np.abs(statistics).max(axis=1, keepdims=True)
+    # Sums in another order differ in their last digits; such readings are ties.
+    rounded = np.round(statistics / np.where(largest > 0, largest, 1.0), _DIGITS)
+    each = np.array([rankdata(-row, method="max") for row in rounded])
+    smallest = each.min(axis=0)
+    return float(np.mean(smallest <= smallest[0]))
+
+
+def _tables(features: Features, *, level: bool) -> list[np.ndarray]:
+    """Standardised columns, and the same beside the squared ranks of the numeric ones."""
+    columns = Standardised.of(features)
+    straight = columns.design(features.values)[:, 0 if level else 1 :]
+    numeric = features.values[:, columns.numeric]
+    return [straight, np.column_stack([straight, *(_squared_rank(x) for x in numeric.T)])]
+
+
+def _squared_rank(x: np.ndarray) -> np.ndarray:
+    """Squared distance of a value's rank from the middle, of mean 0 and spread 1; 0 where it is missing."""
+    known = ~np.isnan(x)
+    squared = np.zeros(len(x))
+    squared[known] = (rankdata(x[known]) / known.sum() - 0.5) ** 2
+    spread = squared[known].std()
+    squared[known] -= squared[known].mean()
+    return squared / spread if spread > 0 else np.zeros(len(x))
+
+
+def _whitened(table: np.ndarray) -> np.ndarray:
+    """Columns whose squared sums make a ridge score statistic."""
+    gram = table.T @ table + _RIDGE * np.eye(table.shape[1])
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(gram), table.T).T)
