@@ -3,11 +3,22 @@
 from calipers.auditing.check_result import Picture
 from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.plan import QuestionPlan
+from calipers.auditing.power import rows_needed
 from calipers.auditing.repairing import Repair
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit, audit_stream
 
-__all__ = ["Audit", "Comparison", "Picture", "QuestionPlan", "Repair", "audit", "audit_stream", "compare"]
+__all__ = [
+    "Audit",
+    "Comparison",
+    "Picture",
+    "QuestionPlan",
+    "Repair",
+    "audit",
+    "audit_stream",
+    "compare",
+    "rows_needed",
+]
 
 
 def __dir__() -> list[str]:
