@@ -25,7 +25,7 @@ _LARGEST_EXPONENT = 700.0
 class BettingMonitor:
     """What the monitors share: the capital, the alarm, the course and the stored state.
 
-    Subclasses turn their outcomes into numbers in [0, 1] and call ``_start``; their ``update`` hands those on.
+    Subclasses call ``_start`` and turn their outcomes into numbers in [0, 1] for the bets.
     """
 
     _subject = "the promise"
