@@ -113,6 +113,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "performance.LossForecast": lambda: performance.LossForecast(np.abs(V)),
     "performance.LossMonitor": lambda: performance.LossMonitor(np.abs(V), random_state=0).update([3.0, 4.0]),
     "performance.PinballLoss": performance.PinballLoss,
+    "performance.PromiseMonitor": lambda: performance.PromiseMonitor(alpha=0.1).update(V < 1.0),
+    "performance.RiskMonitor": lambda: performance.RiskMonitor(bound=0.1).update(V < -1.0),
     "results.Curve": lambda: Curve(name="c", x=np.arange(500.0), y=np.arange(500.0)),
     "results.Estimate": estimate,
     "results.EstimateTable": lambda: EstimateTable([estimate()]),

@@ -4,6 +4,7 @@ from calipers.auditing.check_result import Picture
 from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.fitted_models import audit_model
 from calipers.auditing.plan import QuestionPlan
+from calipers.auditing.power import rows_needed
 from calipers.auditing.repairing import Repair
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit, audit_stream
@@ -18,6 +19,7 @@ __all__ = [
     "audit_model",
     "audit_stream",
     "compare",
+    "rows_needed",
 ]
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "serve",
     "forecast": "forecast",
     "calibrate": "calibrate",
+    "plan": "plan",
 }
 
 

@@ -5,6 +5,7 @@ the kernels work on. Arrays of torch, CuPy or JAX stay on their device.
 """
 
 from calipers.inputs.covered import covered_by_intervals, covered_by_sets, is_covered
+from calipers.inputs.feature_alignment import align_features
 from calipers.inputs.features import Features, check_features
 from calipers.inputs.labels import check_classes, encode_labels, require_column_order
 from calipers.inputs.levels import (
@@ -39,6 +40,7 @@ from calipers.inputs.row_checks import (
 
 __all__ = [
     "Features",
+    "align_features",
     "check_alpha",
     "check_alphas",
     "check_binary",

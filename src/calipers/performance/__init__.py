@@ -12,6 +12,8 @@ from calipers.performance.guarantee import Guarantee
 from calipers.performance.losses import LogLoss, PinballLoss
 from calipers.performance.monitoring import LossMonitor
 from calipers.performance.outcomes import ConfusionOutcome
+from calipers.performance.promise_monitor import PromiseMonitor
+from calipers.performance.risk_monitor import RiskMonitor
 from calipers.performance.shift import effective_sample_size, estimate_shift_weights, shifted_intervals
 from calipers.performance.symbolic import SymbolicPerformance
 
@@ -25,6 +27,8 @@ __all__ = [
     "LossForecast",
     "LossMonitor",
     "PinballLoss",
+    "PromiseMonitor",
+    "RiskMonitor",
     "SymbolicPerformance",
     "compare_algorithms",
     "effective_sample_size",

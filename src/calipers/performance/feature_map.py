@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import Features, check_features
+from calipers.inputs.feature_alignment import recode
 from calipers.performance.rows import Rows
 
 FeatureFunction = Callable[[Any, Any], Any]
@@ -102,10 +103,5 @@ def _aligned(found: Features, known: Features | None) -> np.ndarray:
     if known is None or found.names != known.names:
         expected = None if known is None else list(known.names)
         raise InputError(f"X must have the columns it was fitted with, {expected}, got {list(found.names)}.")
-    values = found.values.copy()
-    for j, (now, then) in enumerate(zip(found.categories, known.categories, strict=True)):
-        if now is not None and then is not None and now != then:
-            position = {label: float(i) for i, label in enumerate(then)}
-            codes = np.array([position.get(label, np.nan) for label in now] + [np.nan])
-            values[:, j] = codes[np.where(np.isnan(values[:, j]), len(now), values[:, j]).astype(int)]
-    return values
+    columns = zip(found.values.T, found.categories, known.categories, strict=True)
+    return np.column_stack([recode(values, now, then) for values, now, then in columns])

@@ -15,8 +15,9 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.conformal.weighted import weighted_quantiles
 from calipers.exceptions import InputError
-from calipers.inputs import check_features, check_vector, check_weights, exact_level
+from calipers.inputs import Features, align_features, check_features, check_vector, check_weights, exact_level
 from calipers.performance.guarantee import Side
+from calipers.performance.indicator_table import indicator_table
 
 
 def shifted_intervals(
@@ -87,12 +88,17 @@ def effective_sample_size(weights: Any) -> float:
     Parameters
     ----------
     weights : array of shape (n,)
-        Non-negative weights.
+        Non-negative weights, not all zero.
 
     Returns
     -------
     float
         Between 1 and n.
+
+    Raises
+    ------
+    InputError
+        When a weight is negative, or all are zero.
 
     Examples
     --------
@@ -100,7 +106,9 @@ def effective_sample_size(weights: Any) -> float:
     >>> effective_sample_size([1.0, 1.0, 2.0])
     2.6666666666666665
     """
-    mass = np.asarray(as_numpy(check_vector(weights, name="weights")), dtype=np.float64)
+    values = check_vector(weights, name="weights")
+    mass = check_weights(values, values.shape[0], name="weights")
+    assert mass is not None  # noqa: S101 - for the type checker; only None stays None
     return float(mass.sum() ** 2 / (mass**2).sum())
 
 
@@ -112,7 +120,8 @@ def estimate_shift_weights(
     Parameters
     ----------
     X_old, X_new : table of features
-        Rows of the calibration distribution and of the new one.
+        Rows of the calibration distribution and of the new one. Columns of dataframes are matched by name,
+        those of matrices by position; text columns become one indicator per category.
     classifier : scikit-learn classifier with predict_proba, or None
         None: logistic regression on standardised features.
     cv : int
@@ -124,6 +133,11 @@ def estimate_shift_weights(
     -------
     (old, new) : tuple of arrays
         Ratio at each row, p(new | x) / p(old | x) times n_old / n_new.
+
+    Raises
+    ------
+    InputError
+        When the tables differ in their columns, or in the kind of one.
 
     Notes
     -----
@@ -141,15 +155,22 @@ def estimate_shift_weights(
     """
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    first, second = check_features(X_old, name="X_old").values, check_features(X_new, name="X_new").values
-    X = np.concatenate([first, second])
-    y = np.repeat([0, 1], [len(first), len(second)])
+    X, y = labelled_sources(X_old, X_new, names=("X_old", "X_new"))
+    n_old = int(np.sum(y == 0))
     seed = int(generator(random_state).integers(2**31 - 1))
     folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
     model = _default_classifier() if classifier is None else classifier
     table = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
-    odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps) * len(first) / len(second)
-    return odds[: len(first)], odds[len(first) :]
+    odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps) * n_old / (y.size - n_old)
+    return odds[:n_old], odds[n_old:]
+
+
+def labelled_sources(X_old: Any, X_new: Any, *, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    """Both tables as one matrix of numbers, and per row whether it is new."""
+    old, new = (check_features(X, name=name) for X, name in zip((X_old, X_new), names, strict=True))
+    old, new = align_features(old, new, names=names)
+    both = Features(np.concatenate([old.values, new.values]), old.names, old.categories)
+    return indicator_table(both), np.repeat([0, 1], [len(old), len(new)])
 
 
 def _default_classifier() -> Any:

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,6 +181,13 @@ def test_effective_size_counts_equal_weights_as_they_are():
     assert effective_sample_size([1.0, 0.0, 0.0]) == 1.0
 
 
+def test_weights_without_mass_or_below_zero_have_no_effective_size():
+    with pytest.raises(InputError, match="weights must not be zero everywhere"):
+        effective_sample_size([0.0, 0.0])
+    with pytest.raises(InputError, match="weights must not be negative, got -1.0 at row 1"):
+        effective_sample_size([1.0, -1.0])
+
+
 def test_estimated_weights_come_close_to_the_true_ratio():
     # N(0, 1) against N(1, 1): ratio exp(x - 1/2).
     rng = np.random.default_rng(3)
@@ -187,3 +195,31 @@ def test_estimated_weights_come_close_to_the_true_ratio():
     first, second = estimate_shift_weights(old, new, random_state=0)
     for found, rows in ((first, old), (second, new)):
         assert np.median(np.abs(np.log(found) - (rows[:, 0] - 0.5))) < 0.1
+
+
+def test_text_columns_are_coded_together():
+    # Bonn is found among old rows only, Zug among new ones only: the ratio is near 0 and far above 1.
+    old = pl.DataFrame({"city": ["Bonn", "Rome"] * 200})
+    new = pl.DataFrame({"city": ["Rome", "Zug"] * 200})
+    first, second = estimate_shift_weights(old, new, random_state=0)
+    assert first[::2].max() < 0.1
+    assert first[1::2] == pytest.approx(np.ones(200), abs=0.35)
+    assert second[1::2].min() > 10
+
+
+def test_columns_are_matched_by_name_not_by_position():
+    rng = np.random.default_rng(0)
+    old = pl.DataFrame({"a": rng.normal(size=500), "b": rng.normal(5, 1, size=500)})
+    new = pl.DataFrame({"b": rng.normal(5, 1, size=500), "a": rng.normal(size=500)})
+    first, _ = estimate_shift_weights(old, new, random_state=0)
+    assert np.quantile(np.abs(np.log(first)), 0.9) < 0.4  # noise of the classifier; no shift
+    with pytest.raises(InputError, match="X_old and X_new must have the same columns; only X_old has 'a'"):
+        estimate_shift_weights(old, new.rename({"a": "c"}))
+
+
+def test_missing_values_are_a_difference_like_any_other():
+    old, new = np.random.default_rng(0).normal(size=(2, 400, 1))
+    new[::2] = np.nan
+    first, second = estimate_shift_weights(old, new, random_state=0)
+    assert second[::2].min() > 10
+    assert np.quantile(np.abs(first - 0.5), 0.9) < 0.2

@@ -1,0 +1,66 @@
+"""``calipers plan``: how many rows it takes to find an effect of a given size."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from calipers.cli.options import CalibrationOption, JsonOption
+
+
+def command(
+    effect: Annotated[
+        float, typer.Option("--effect", help="Promised minus true coverage; negative: covers more.")
+    ],
+    alpha: Annotated[float, typer.Option("--alpha", help="Allowed miscoverage; 0.1 promises 90 %.")] = 0.1,
+    power: Annotated[float, typer.Option("--power", help="Probability to find the effect.")] = 0.8,
+    level: Annotated[float, typer.Option("--level", help="Level of the test.")] = 0.05,
+    share: Annotated[float, typer.Option("--share", help="Share of all rows that have the effect.")] = 1.0,
+    n_calibration: CalibrationOption = None,
+    check: Annotated[str, typer.Option("--check", help="coverage, group or calibration.")] = "coverage",
+    groups: Annotated[int, typer.Option("--groups", help="Groups tested together (--check group).")] = 1,
+    correction: Annotated[
+        str, typer.Option("--correction", help="How groups share the level: holm or sidak.")
+    ] = "holm",
+    as_json: JsonOption = False,
+) -> int:
+    """Tell how many rows a check needs to find an effect with a given probability.
+
+    The number is the smallest from which on the power stays: the exact power of a test of counts is no smooth
+    function of the rows. With --n-calibration small effects may be out of reach; the power that can be had is
+    told then.
+    """
+    import json
+
+    from calipers.auditing import rows_needed
+
+    question: dict[str, Any] = {
+        "check": check,
+        "effect": effect,
+        "alpha": alpha,
+        "share": share,
+        "power": power,
+        "level": level,
+        "n_calibration": n_calibration,
+        "n_groups": groups,
+        "correction": correction,
+    }
+    rows = rows_needed(**question)
+    print(json.dumps({"rows": rows} | question, indent=2) if as_json else sentence(rows, question))
+    return 0
+
+
+def sentence(rows: int, question: dict[str, Any]) -> str:
+    """The answer in words."""
+    effect, alpha, share = question["effect"], question["alpha"], question["share"]
+    side = "below" if effect > 0 else "above"
+    promised = f"the promised {1 - alpha:g}"
+    what = f"coverage {abs(effect):g} {side} {promised}"
+    if question["check"] == "calibration":
+        what = f"stated probabilities {abs(effect):g} too {'high' if effect > 0 else 'low'}"
+    where = "" if share == 1 else f" in a {share:.3g} share of the rows"
+    return (
+        f"{rows} rows: {what}{where} is found with probability {question['power']:g} "
+        f"by a test at level {question['level']:g}."
+    )

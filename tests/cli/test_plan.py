@@ -1,0 +1,41 @@
+"""``calipers plan``: rows before the audit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from calipers.auditing import rows_needed
+from calipers.cli import main
+
+
+def test_the_answer_is_a_sentence(capsys):
+    assert main(["plan", "--effect", "0.05", "--alpha", "0.1", "--power", "0.8"]) == 0
+    assert capsys.readouterr().out == (
+        "299 rows: coverage 0.05 below the promised 0.9 is found with probability 0.8 by a test at level 0.05.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--effect", "-0.05", "--share", "0.25"], {"effect": -0.05, "share": 0.25}),
+        (["--effect", "0.1", "--n-calibration", "300"], {"effect": 0.1, "n_calibration": 300}),
+        (
+            ["--effect", "0.1", "--check", "group", "--groups", "5", "--correction", "sidak"],
+            {"effect": 0.1, "check": "group", "n_groups": 5, "correction": "sidak"},
+        ),
+        (["--effect", "0.1", "--check", "calibration"], {"effect": 0.1, "check": "calibration"}),
+    ],
+)
+def test_json_holds_the_question_and_the_rows(words, options, capsys):
+    assert main(["plan", *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"] == rows_needed(**options)
+    assert options.items() <= document.items()
+
+
+def test_what_cannot_be_had_is_bad_input_with_the_power_that_can(capsys):
+    assert main(["plan", "--effect", "0.05", "--n-calibration", "200"]) == 2
+    assert "the power never exceeds 0.722" in capsys.readouterr().err

@@ -1,0 +1,133 @@
+"""Rows needed: against the exact power of every number of rows, and what cannot be had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calipers.auditing import rows_needed
+from calipers.conformal import conformal_rank
+from calipers.exceptions import InputError
+
+
+def exact_power(n, alpha, effect, level):
+    """Power of the one-sided binomial test with n rows, for an array of n."""
+    null = alpha if effect > 0 else 1 - alpha
+    events = stats.binom.isf(level, n, null) + 1  # the smallest count m with P(M >= m) <= level
+    return stats.binom.sf(events - 1, n, null + abs(effect))
+
+
+def last_failure(powers, power):
+    """The number of rows after the last one with too little power; the first entry is for one row."""
+    return int(np.flatnonzero(powers < power)[-1]) + 2
+
+
+EFFECTS = [
+    (alpha, effect)
+    for alpha in (0.01, 0.1, 0.3, 0.8)
+    for effect in (0.03, 0.1, 0.19, -0.008, -0.09)
+    if 0 <= 1 - alpha - effect <= 1
+]
+
+
+@pytest.mark.parametrize(("alpha", "effect"), EFFECTS)
+@pytest.mark.parametrize(("power", "level"), [(0.8, 0.05), (0.95, 0.01)])
+def test_the_power_stays_from_these_rows_on_and_not_from_fewer(alpha, effect, power, level):
+    rows = rows_needed(effect=effect, alpha=alpha, power=power, level=level)
+    powers = exact_power(np.arange(1, 3 * rows + 200), alpha, effect, level)
+    assert rows == last_failure(powers, power)
+
+
+def test_the_power_is_not_monotone_so_the_first_rows_with_enough_are_not_the_answer():
+    powers = exact_power(np.arange(1, 900), 0.1, 0.05, 0.05)
+    first = int(np.argmax(powers >= 0.8)) + 1
+    assert first < rows_needed(effect=0.05) == last_failure(powers, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("effect", "alpha", "n_calibration", "power"),
+    [(0.1, 0.1, 200, 0.8), (-0.08, 0.2, 400, 0.6), (0.2, 0.2, 50, 0.7)],
+)
+def test_with_calibration_rows_the_law_is_a_mixture_over_calibration_sets(
+    effect, alpha, n_calibration, power
+):
+    rows = rows_needed(effect=effect, alpha=alpha, n_calibration=n_calibration, power=power)
+    rank = conformal_rank(n_calibration, alpha)
+    shape = (rank, n_calibration + 1 - rank)
+    events = shape[::-1] if effect > 0 else shape
+    chances = stats.beta.ppf((np.arange(2000) + 0.5) / 2000, *events)
+    powers = []
+    for n in range(1, 2 * rows):
+        tail = stats.betabinom.sf(np.arange(n + 1) - 1, n, *events)
+        needed = int(np.argmax(tail <= 0.05)) if (tail <= 0.05).any() else n + 1
+        powers.append(stats.binom.sf(needed - 1, n, np.clip(chances + abs(effect), 0, 1)).mean())
+    assert rows == pytest.approx(last_failure(np.array(powers), power), abs=1)
+
+
+def test_what_no_number_of_rows_can_find_is_told():
+    with pytest.raises(InputError, match=r"effect=0.05 with power 0.8: with 200 .* never exceeds 0.722"):
+        rows_needed(effect=0.05, n_calibration=200)
+    # Just within reach, and just out of it: the limit is the power with infinitely many rows.
+    assert rows_needed(effect=0.05, n_calibration=200, power=0.7) > 1000
+    with pytest.raises(InputError, match="never exceeds 0.722"):
+        rows_needed(effect=0.05, n_calibration=200, power=0.7225)
+
+
+def test_the_limit_is_what_many_rows_give():
+    rng, n, rank = np.random.default_rng(0), 200, conformal_rank(200, 0.1)
+    coverage = rng.beta(rank, n + 1 - rank, 200_000) - 0.05
+    found = (coverage < stats.beta.ppf(0.05, rank, n + 1 - rank)).mean()
+    assert found == pytest.approx(0.722, abs=0.005)
+
+
+def test_a_share_of_the_rows_multiplies_them():
+    assert rows_needed(effect=0.05, share=0.2) == 5 * rows_needed(effect=0.05)
+    assert rows_needed(effect=0.05, share=1 / 3) == 3 * rows_needed(effect=0.05)
+
+
+def test_groups_share_the_level():
+    plain = {"effect": 0.05, "share": 0.1}
+    one = rows_needed(check="group", **plain)
+    assert one == rows_needed(**plain)
+    holm = rows_needed(check="group", n_groups=10, **plain)
+    assert holm == rows_needed(level=0.005, **plain)
+    sidak = rows_needed(check="group", n_groups=10, correction="sidak", **plain)
+    assert sidak == rows_needed(level=1 - 0.95**0.1, **plain)
+    assert one < sidak <= holm
+
+
+@pytest.mark.parametrize(("share", "effect"), [(1.0, 0.1), (0.5, 0.15)])
+def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effect):
+    from calipers.metrics.reliability.range_law import range_quantile
+
+    rows = rows_needed(check="calibration", effect=effect, alpha=0.5, share=share)
+    rng, powers = np.random.default_rng(1), []
+    for n in (int(0.93 * rows), int(1.07 * rows)):
+        t = np.sort(rng.uniform(0.4, 0.6, (4000, n)), axis=1)
+        z = rng.random(t.shape) < t - effect * (np.abs(t - 0.5) <= 0.1 * share)
+        walk = np.cumsum(np.concatenate([np.zeros((4000, 1)), z - t], axis=1), axis=1)
+        ranges = np.ptp(walk, axis=1) / np.sqrt((t * (1 - t)).sum(axis=1))
+        powers.append(np.mean(ranges > range_quantile(0.95)))
+    assert powers[0] < 0.8 < powers[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"effect": 0.0}, "effect must differ from 0"),
+        ({"effect": 0.95}, "lie between -alpha = -0.1 and 1 - alpha = 0.9, got 0.95"),
+        ({"effect": -0.2}, "effect must differ from 0 and lie between"),
+        ({"effect": 0.05, "share": 0}, "share must lie above 0 and be at most 1, got 0"),
+        ({"effect": 0.05, "power": 1}, "power must lie strictly between 0 and 1"),
+        ({"effect": 0.05, "level": 0}, "level must lie strictly between 0 and 1"),
+        ({"effect": 0.05, "check": "ert"}, "check must be one of coverage, group, calibration, got 'ert'"),
+        ({"effect": 0.05, "n_groups": 3}, 'n_groups belongs to check="group", got 3'),
+        ({"effect": 0.05, "correction": "none"}, "correction must be one of holm, sidak"),
+        ({"effect": 0.05, "n_calibration": 5}, "the threshold at alpha=0.1 is infinite"),
+        ({"effect": 0.05, "check": "calibration", "n_calibration": 50}, "n_calibration is about coverage"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        rows_needed(**options)
