@@ -118,8 +118,9 @@ def ert(
     Test: exact, whatever the classifier and the loss. Twice the smaller of two p-values: one sequential over
     folds (`calipers.metrics.conditional.sequential`), which finds what the classifier finds, and one of all
     features at once (`calipers.metrics.conditional.score_test`, up to 4 000 rows), which splits nothing.
-    "Flat" is tested given the number covered; for "target" the exact p-value of that number joins. With
-    an alpha per row "flat" says that all coverages are off by one number on the logit scale.
+    Both test "flat" given the number covered; for "target" the exact p-value of that number joins, with a
+    quarter of the allowed error. With an alpha per row "flat" says that all coverages are off by one
+    number on the logit scale.
     ``null_high`` bounds the 95 % point of the value under "target" for every classifier: ``max f(t +- c)``,
     c = 1.645 sqrt(2 t alpha / n + Var), Var that of the Beta law with ``n_calibration``. The value measures a
     distance from the target, so there is no band for "flat".

@@ -127,11 +127,7 @@ def check_learner(
     """The learner named or given; a target that varies by row becomes one more column."""
     varies = bool((target != target[0]).any())
     if varies:
-        features = Features(
-            np.column_stack([features.values, 1.0 - target]),
-            (*features.names, "alpha"),
-            (*features.categories, None),
-        )
+        features = with_target(features, target)
     if classifier is None or isinstance(classifier, CoverageClassifier):
         return DefaultLearner(classifier or CoverageClassifier(), features, covered, target, weights.values)
     if isinstance(classifier, str):
@@ -151,6 +147,15 @@ def check_learner(
         )
     table = _with_alpha(X, features, target) if varies else _table(X, features)
     return EstimatorLearner(classifier, table, covered, target, weights)
+
+
+def with_target(features: Features, target: np.ndarray) -> Features:
+    """The features with the allowed miscoverage of each row as one more column."""
+    return Features(
+        np.column_stack([features.values, 1.0 - target]),
+        (*features.names, "alpha"),
+        (*features.categories, None),
+    )
 
 
 def named_estimator(name: str) -> Any:

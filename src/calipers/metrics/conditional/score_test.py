@@ -13,7 +13,8 @@ from scipy.stats import rankdata
 
 from calipers.inputs import Features
 from calipers.metrics.conditional.ensemble_members import Standardised
-from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes, redrawn
+from calipers.metrics.conditional.learners import with_target
+from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes
 
 # Curvature a direction must have before it counts fully, in rows of standardised features.
 _RIDGE = 33.0
@@ -21,17 +22,12 @@ _DIGITS = 9
 
 
 def score_p_value(
-    features: Features, covered: np.ndarray, target: np.ndarray, null: str, rng: np.random.Generator
+    features: Features, covered: np.ndarray, target: np.ndarray, rng: np.random.Generator
 ) -> float:
-    """P-value of "coverage does not depend on the features" or, redrawn at the targets, of "target"."""
+    """P-value of "flat" given the number covered; a target that differs by row is one more feature."""
     z = covered.astype(float)
-    drawn = flat_outcomes(z, target, rng) if null == "flat" else redrawn(target, rng)
-    mean = flat_mean(z, target) if null == "flat" else target
-    departures = np.vstack([z, drawn]) - mean
-    statistics = [
-        np.sum((departures @ _whitened(table)) ** 2, axis=1)
-        for table in _tables(features, level=null == "target")
-    ]
+    departures = np.vstack([z, flat_outcomes(z, target, rng)]) - flat_mean(z, target)
+    statistics = [np.sum((departures @ _whitened(table)) ** 2, axis=1) for table in _tables(features, target)]
     return smallest_p_value(np.array(statistics))
 
 
@@ -45,10 +41,12 @@ def smallest_p_value(statistics: np.ndarray) -> float:
     return float(np.mean(smallest <= smallest[0]))
 
 
-def _tables(features: Features, *, level: bool) -> list[np.ndarray]:
+def _tables(features: Features, target: np.ndarray) -> list[np.ndarray]:
     """Standardised columns, and the same beside the squared ranks of the numeric ones."""
+    if (target != target[0]).any():
+        features = with_target(features, target)
     columns = Standardised.of(features)
-    straight = columns.design(features.values)[:, 0 if level else 1 :]
+    straight = columns.design(features.values)[:, 1:]
     numeric = features.values[:, columns.numeric]
     return [straight, np.column_stack([straight, *(_squared_rank(x) for x in numeric.T)])]
 
