@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calipers.cli.options import CalibrationOption, JsonOption
+from calipers.cli.options import JsonOption
 
 
 def command(
@@ -17,7 +17,9 @@ def command(
     power: Annotated[float, typer.Option("--power", help="Probability to find the effect.")] = 0.8,
     level: Annotated[float, typer.Option("--level", help="Level of the test.")] = 0.05,
     share: Annotated[float, typer.Option("--share", help="Share of all rows that have the effect.")] = 1.0,
-    n_calibration: CalibrationOption = None,
+    n_calibration: Annotated[
+        int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
+    ] = None,
     check: Annotated[str, typer.Option("--check", help="coverage, group or calibration.")] = "coverage",
     groups: Annotated[int, typer.Option("--groups", help="Groups tested together (--check group).")] = 1,
     correction: Annotated[
