@@ -25,6 +25,11 @@ def _binary_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, A
     return {"y_true": (rng.random(n) < f**1.5).astype(np.int64), "probabilities": f}, {}
 
 
+def _grouped_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    data, _ = _binary_probabilities(rng, n)
+    return data | {"groups": rng.integers(0, 3, (n, 2))}, {}
+
+
 def _four_probabilities(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     P = rng.dirichlet(np.ones(4), size=n)
     return {"y_true": rng.permutation(np.arange(n) % 4), "probabilities": P}, {}
@@ -110,6 +115,7 @@ EXAMPLES: dict[str, Example] = {
     "calibration_error": _binary_probabilities,
     "calibration_slope": _binary_probabilities,
     "calibration_tests": _binary_probabilities,
+    "multicalibration_error": _grouped_probabilities,
     "expected_calibration_error": _binary_probabilities,
     "smooth_calibration_error": _binary_probabilities,
     "t_cv": _pick("covered", "ease", alpha=0.1, n_bins=7, n_calibration=60),

@@ -36,6 +36,7 @@ from calipers.metrics.criteria import (
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage
+from calipers.metrics.multicalibration import multicalibration_error
 from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
 from calipers.metrics.probability_scores import proper_scores
 from calipers.metrics.registry import metric_entries, metric_entry
@@ -78,6 +79,7 @@ __all__ = [
     "label_stratified_coverage",
     "metric_entries",
     "metric_entry",
+    "multicalibration_error",
     "p_value_uniformity",
     "proper_scores",
     "rank_cv",

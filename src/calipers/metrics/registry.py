@@ -23,6 +23,7 @@ _MODULES = (
     "adaptivity.concordance",
     "adaptivity.regression",
     "reliability",
+    "multicalibration.measure",
     "p_value_laws",
     "criteria",
     "interval_size",
