@@ -106,16 +106,7 @@ def test_the_order_of_rows_does_not_matter(name):
     assert_same(found, reference(name), skip=file_order, skip_codes={"CAL601"} if file_order else set())
 
 
-MENDED_NEXT = "weights of the calibration error, of shares and of the excess risk are being mended"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(name == "classification", reason=MENDED_NEXT))
-        for name in WORLDS
-    ],
-)
+@each_world
 def test_whole_number_weights_are_repeated_rows(name):
     counts = np.random.default_rng(3).integers(0, 4, N)
     given = world(name)
@@ -130,7 +121,6 @@ def test_whole_number_weights_are_repeated_rows(name):
     )  # fmt: skip
 
 
-@pytest.mark.xfail(reason=MENDED_NEXT, strict=False)
 @each_world
 @pytest.mark.parametrize("scale", [1 / 600, 7.3])
 def test_importance_weights_are_free_of_scale_and_have_no_exact_test(name, scale):

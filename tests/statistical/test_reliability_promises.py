@@ -25,7 +25,7 @@ from calipers.metrics.reliability import (
 )
 from calipers.metrics.reliability.calibration_test import exact_test
 from calipers.metrics.reliability.isotonic import isotonic_frequencies
-from calipers.metrics.reliability.levels import score_levels
+from calipers.metrics.reliability.score_table import score_levels
 
 FOUR = LevelScores((0.1, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25))
 TEN = LevelScores(tuple(np.arange(0.05, 1, 0.1).round(2)), (0.1,) * 10)
@@ -246,3 +246,27 @@ def test_tests_over_classes_keep_their_size(multiclass, seed):
         p.append(calibration_error(codes, P, multiclass=multiclass, n_draws=39, random_state=rng).p_value)
     low, high = stats.binom.ppf([TAIL, 1 - TAIL], 200, 0.05) / 200
     assert low <= np.mean(np.array(p) <= 0.05) <= high
+
+
+@pytest.mark.parametrize("expected", [0.2, 1.0, 10.0])
+def test_the_test_keeps_its_size_with_few_expected_events_among_many_scores(expected, seed):
+    rng = np.random.default_rng(seed)
+    f = rng.random(12_000) ** 2
+    f *= expected / f.sum()
+    runs = 100
+    found = [calibration_error(rng.random(f.size) < f, f, random_state=rng).p_value for _ in range(runs)]
+    for level in (0.05, 0.01):
+        assert np.mean(np.array(found) <= level) <= stats.binom.ppf(1 - TAIL, runs, level) / runs
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_the_lower_end_stays_below_the_truth_as_often_as_it_says(name, seed):
+    rng, world, runs = np.random.default_rng(seed), HARD[name], 200
+    truth = world.calibration_error()
+    held = []
+    for _ in range(runs):
+        f, y = world.sample(400, rng)
+        # The least that can be shown is an error above 0, which a calibrated model does not have.
+        low = calibration_error(y, f, n_draws=99, random_state=rng).low
+        held.append(low <= truth)
+    assert np.mean(held) >= at_least(0.95, runs)

@@ -269,8 +269,8 @@ def rows_near(scores: Any, near: Any, found: Any) -> int:
 
 
 @_compiled
-def add_row(row: Any, x: float, hit: float) -> float:
-    """One row of weight 1 into its line of the table of `BucketSums`; the length of its step.
+def add_row(row: Any, x: float, hit: float) -> None:
+    """One row of weight 1 into its line of the table of `BucketSums`.
 
     Products with 0 and 1 instead of a branch, which nobody could predict.
     """
@@ -283,7 +283,6 @@ def add_row(row: Any, x: float, hit: float) -> float:
     row[4] += hit
     row[5] += step * step
     row[6], row[7] = min(row[6], x), max(row[7], x)
-    return step
 
 
 @_compiled
@@ -294,18 +293,11 @@ def add_at_buckets(bucket: Any, scores: Any, happened: Any, table: Any) -> None:
 
 
 @_compiled
-def add_to_buckets(scores: Any, happened: Any, table: Any, totals: Any) -> None:
-    """Rows of weight 1 into equal buckets, and into the five totals of the state."""
-    n_buckets = table.shape[0]
-    square, variance, wrong = 0.0, 0.0, 0
+def add_to_buckets(scores: Any, happened: Any, table: Any) -> int:
+    """Rows of weight 1 into equal buckets; how many of them were stated to have probability 0."""
+    n_buckets, impossible = table.shape[0], 0
     for i in range(scores.size):
         x, hit = min(np.float64(scores[i]), 1.0) + 0.0, np.float64(happened[i])
-        step = add_row(table[min(int(x * n_buckets), n_buckets - 1)], x, hit)
-        square += step * step
-        variance += x * (1.0 - x)
-        wrong += x == 1.0 - hit
-    totals[0] += scores.size
-    totals[1] += scores.size
-    totals[2] += square
-    totals[3] += variance
-    totals[4] += wrong
+        add_row(table[min(int(x * n_buckets), n_buckets - 1)], x, hit)
+        impossible += x == 1.0 - hit
+    return impossible

@@ -7,18 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.inference import Moments, State
+from calipers.inference import Moments, ShareCounts, State
+from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics.states.counts import CountState
 from calipers.metrics.states.sampling import rows_outside
 
 
 def table_of(*columns: str) -> State:
-    """Distinct rows of some columns and how often each occurs, as arrays; the counts come last."""
+    """Distinct rows of some columns and how often each occurs, as arrays; their weights come last."""
     return CountState(_as_they_are, columns, {})
 
 
-def _as_they_are(*columns: np.ndarray, sample_weight: np.ndarray) -> Any:
+def _as_they_are(*columns: np.ndarray, sample_weight: Weights) -> Any:
     return (*columns, sample_weight)
 
 
@@ -28,8 +29,7 @@ class WidthState(State):
 
     width: Moments = field(default_factory=Moments)
     outcome: Moments = field(default_factory=Moments)
-    infinite: float = 0.0
-    n: float = 0.0
+    is_infinite: Moments = field(default_factory=Moments)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -43,14 +43,18 @@ class WidthState(State):
         own = None if weights is None else weights[finite]
         self.width = self.width.merge(Moments.of(size[finite], own))
         self.outcome = self.outcome.merge(Moments.of(block["outcomes"], weights))
-        self.infinite += float(np.count_nonzero(~finite) if weights is None else weights[~finite].sum())
-        self.n += float(block.n if weights is None else weights.sum())
+        self.is_infinite = self.is_infinite.merge(Moments.of((~finite).astype(float), weights))
 
     def merge(self, other: Self) -> Self:
         """Add the other's."""
         self.width, self.outcome = self.width.merge(other.width), self.outcome.merge(other.outcome)
-        self.infinite, self.n = self.infinite + other.infinite, self.n + other.n
+        self.is_infinite = self.is_infinite.merge(other.is_infinite)
         return self
+
+    @property
+    def infinite(self) -> ShareCounts:
+        """Infinite intervals among all."""
+        return ShareCounts.of_moments(self.is_infinite)
 
     def finish(self) -> Any:
         """The state itself: its fields are the numbers."""

@@ -12,7 +12,7 @@ from calipers.inference.bootstrap import (
 )
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bounded_mean_p_value
 from calipers.inference.correlation import correlation_interval
-from calipers.inference.coverage_law import NO_EXACT_LAW, CalibrationLaw, CoverageLaw, repetitions
+from calipers.inference.coverage_law import CalibrationLaw, CoverageLaw
 from calipers.inference.effective import effective_quantile, effective_rows
 from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
@@ -36,9 +36,11 @@ from calipers.inference.rank_tests import (
     friedman_test,
 )
 from calipers.inference.ratio import bounded_ratio_interval
+from calipers.inference.shares import ShareCounts
 from calipers.inference.state import Result, State
 from calipers.inference.symmetry import SymmetryTest, symmetry_test
 from calipers.inference.violation_law import ViolationLaw
+from calipers.inputs.weights import NO_EXACT_LAW, repetitions
 
 __all__ = [
     "BOUNDED_METHOD",
@@ -56,6 +58,7 @@ __all__ = [
     "PoissonBinomialLaw",
     "PoissonSums",
     "Result",
+    "ShareCounts",
     "SimulatedLaw",
     "State",
     "SymmetryTest",

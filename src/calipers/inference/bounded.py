@@ -78,11 +78,18 @@ def bounded_mean_interval(moments: Moments, *, low: float, high: float, confiden
     room = 1e-9 * max(abs(low), abs(high), high - low)
     if not low - room <= moments.mean <= high + room:
         raise InputError(f"the mean must lie between {low:g} and {high:g}, got {moments.mean:g}.")
-    mean, variance = float(np.clip(moments.mean, low, high)), moments.squares / moments.n
+    mean, variance = float(np.clip(moments.mean, low, high)), _spread(moments)
     return Interval(
-        high - _reach(moments.n, high - mean, variance, high - low, error),
-        low + _reach(moments.n, mean - low, variance, high - low, error),
+        high - _reach(moments.rows, high - mean, variance, high - low, error),
+        low + _reach(moments.rows, mean - low, variance, high - low, error),
     )
+
+
+def _spread(moments: Moments) -> float:
+    """Variance of the sample that has this mean and this standard error."""
+    if moments.whole or not moments.rows > 1:
+        return moments.squares / moments.n
+    return moments.std_error**2 * (moments.rows - 1)
 
 
 def bounded_mean_p_value(moments: Moments, *, null: float, low: float, high: float) -> float:
@@ -114,10 +121,10 @@ def bounded_mean_p_value(moments: Moments, *, null: float, low: float, high: flo
     >>> round(bounded_mean_p_value(Moments.of(rows), null=0, low=-1, high=1), 4)   # 2 P(K <= 2), K of 10
     0.1094
     """
-    mean, variance = float(np.clip(moments.mean, low, high)), moments.squares / moments.n
+    mean, variance = float(np.clip(moments.mean, low, high)), _spread(moments)
     width = high - low
-    above = _tail(moments.n, mean - low, variance, width, null - low)
-    below = _tail(moments.n, high - mean, variance, width, high - null)
+    above = _tail(moments.rows, mean - low, variance, width, null - low)
+    below = _tail(moments.rows, high - mean, variance, width, high - null)
     return float(np.clip(2 * min(above, below), np.finfo(float).tiny, 1.0))
 
 

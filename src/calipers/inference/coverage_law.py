@@ -5,9 +5,8 @@ split-conformal predictor does not: its coverage probability is itself random, B
 the rank of its threshold among n calibration scores, so its count of covered rows is
 BetaBinomial(m, k, n+1-k). Both laws assume continuous scores; ties only add coverage.
 
-Weights mean repetition. Whole weights therefore have these laws, with m their sum. Other weights have
-no such law: `repetitions` returns None for them and `NO_EXACT_LAW` is the reason to report; the
-interval then comes from `mean_estimate`.
+Whole weights are repeated rows and have these laws, with m their sum. Importance weights have no such law
+(`calipers.inputs.weights`); the interval of their share is that of `ShareCounts`.
 """
 
 from __future__ import annotations
@@ -30,39 +29,11 @@ from calipers.inference.proportions import (
 )
 from calipers.inputs import check_alpha, check_confidence, check_count
 
-NO_EXACT_LAW = "weights that are not whole numbers of repetitions have no exact law of the coverage"
-
 # Levels that differ by rounding only, such as 1 - 0.95 and 0.05, are the same level.
 _ROUNDING = 1.0 + 1e-12
 # Terms summed at once, and counts tried at once.
 _CELLS = 1 << 18
 _GRID = 17
-
-
-def repetitions(weights: np.ndarray) -> np.ndarray | None:
-    """The weights as integers when every one of them is whole, else None.
-
-    Parameters
-    ----------
-    weights : array
-        Non-negative weights of the rows.
-
-    Returns
-    -------
-    array of int, or None
-        None: there is no exact law of the coverage, and `NO_EXACT_LAW` says why.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calipers.inference import repetitions
-    >>> repetitions(np.array([2.0, 1.0])).tolist(), repetitions(np.array([0.5, 0.5]))
-    ([2, 1], None)
-    """
-    weights = np.asarray(weights)
-    if np.any(weights != np.floor(weights)):
-        return None
-    return weights.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

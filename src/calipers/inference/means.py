@@ -1,8 +1,8 @@
 """Means of contributions, with standard error, interval and test.
 
-Weights mean repetition: a whole weight gives exactly what the repeated rows give, so n is the total
-weight and the spread is divided by total weight minus one. Weights that express importance rather
-than repetition should be scaled to a total of their effective size before they come here.
+Whole weights are repeated rows: n is the total weight and the spread is divided by total weight minus one.
+Importance weights have a linearised standard error, sqrt(sum w^2 (x - mean)^2) / sum w, and n is their
+effective number of rows. `calipers.inputs.weights` says which are which.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from calipers.exceptions import InputError
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
 from calipers.inference.options import check_alternative
 from calipers.inference.proportions import combine_tails
-from calipers.inputs import check_confidence
+from calipers.inputs import Weights, check_confidence
+from calipers.inputs.row_checks import check_vector
+from calipers.inputs.weights import effective_size
 from calipers.results import Estimate
 
 METHODS = ("t", "normal")
@@ -32,40 +34,40 @@ _ROUNDING = 1e-14
 class Moments:
     """Total weight, mean and summed squares of deviations: what a mean needs, mergeable.
 
+    Parameters
+    ----------
+    n, mean, squares : float
+        Total weight, weighted mean, weighted sum of squared deviations from it.
+    whole : bool
+        Whether all weights are whole numbers, and so repetitions.
+    squared : tuple of three floats, or None
+        The same three under the squared weights; None when every row counts once.
+
     Examples
     --------
     >>> import numpy as np
     >>> from calipers.inference import Moments
-    >>> Moments.of(np.array([1.0, 2.0])).merge(Moments.of(np.array([6.0])))
-    Moments(n=3.0, mean=3.0, squares=14.0)
+    >>> both = Moments.of(np.array([1.0, 2.0])).merge(Moments.of(np.array([6.0])))
+    >>> both.n, both.mean, both.squares
+    (3.0, 3.0, 14.0)
     """
 
     n: float = 0.0
     mean: float = 0.0
     squares: float = 0.0
+    whole: bool = True
+    squared: tuple[float, float, float] | None = None
 
     @classmethod
-    def of(cls, contributions: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+    def of(cls, contributions: np.ndarray, weights: np.ndarray | Weights | None = None) -> Moments:
         """The moments of one block of rows; rows of weight 0 are not there."""
         x = np.asarray(contributions, dtype=float)
         if weights is None:
-            return cls._of_single_rows(x)
-        kept = np.asarray(weights) > 0
-        x, w = x[kept], np.asarray(weights, dtype=float)[kept]
-        n = float(np.sum(w))
-        if n == 0:
-            return cls()
-        if np.all(x == x[0]):  # without the rounding of a sum, so that no spread reads exactly 0
-            return cls(n, float(x[0]), 0.0)
-        with np.errstate(invalid="ignore"):  # inf - inf is NaN, and reported as such
-            mean = float(np.sum(w * x)) / n
-            deviations = x - mean
-            # The mean is rounded; the second sum takes its error out again.
-            shift = float(np.sum(w * deviations)) / n
-            squares = float(np.sum(w * deviations * deviations)) - n * shift * shift
-            if np.isfinite(mean):
-                mean += shift
-        return cls(n, mean, squares if np.isnan(squares) else max(squares, 0.0))
+            return cls(*_of_single_rows(x))
+        w = weights if isinstance(weights, Weights) else Weights.of(np.asarray(weights, dtype=float))
+        there = w.mass > 0
+        x, w = x[there], w.take(there)
+        return cls(*_of_weighted_rows(x, w.mass), w.whole, _of_weighted_rows(x, w.squares))
 
     @classmethod
     def of_each(cls, table: Array) -> list[Moments]:
@@ -81,42 +83,83 @@ class Moments:
         pairs = as_numpy(xp.stack([mean, xp.clip(squares, min=0.0)], axis=1)).tolist()
         return [cls(float(n), *pair) for pair in pairs]
 
-    @classmethod
-    def _of_single_rows(cls, x: np.ndarray) -> Moments:
-        """The same when every row counts once: fewer passes over the rows."""
-        n = float(x.size)
-        if n == 0 or x.min() == x.max():
-            return cls(n, float(x[0]) if n else 0.0, 0.0)
-        with np.errstate(invalid="ignore"):
-            mean = float(np.sum(x)) / n
-            deviations = x - mean
-            shift = float(np.sum(deviations)) / n
-            # Not a dot product: its threads wait for each other on a busy machine.
-            squares = float(np.sum(np.square(deviations, out=deviations))) - n * shift * shift
-        return cls(
-            n,
-            mean + shift if np.isfinite(mean) else mean,
-            squares if np.isnan(squares) else max(squares, 0.0),
-        )
-
     def merge(self, other: Moments) -> Moments:
         """The moments of both blocks together, in any order."""
-        n = self.n + other.n
         if not (self.n and other.n):
             return self if self.n else other
-        gap = other.mean - self.mean
-        mean = self.mean + gap * other.n / n
-        return Moments(n, mean, self.squares + other.squares + gap * gap * self.n * other.n / n)
+        own, theirs = (self.n, self.mean, self.squares), (other.n, other.mean, other.squares)
+        if self.squared is None and other.squared is None:
+            return Moments(*_merged(own, theirs))
+        squared = _merged(self.squared or own, other.squared or theirs)
+        return Moments(*_merged(own, theirs), self.whole and other.whole, squared)
+
+    @property
+    def rows(self) -> float:
+        """Rows behind the mean: the total weight of repetitions, else the effective number of rows."""
+        return self.n if self.squared is None else effective_size(self.n, self.squared[0], whole=self.whole)
 
     @property
     def variance(self) -> float:
-        """Unbiased variance of one row; NaN below a total weight above 1."""
-        return self.squares / (self.n - 1) if self.n > 1 else float("nan")
+        """Unbiased variance of one row; NaN below two rows."""
+        if self.whole:
+            return self.squares / (self.n - 1) if self.n > 1 else float("nan")
+        return self.std_error**2 * self.rows
 
     @property
     def std_error(self) -> float:
-        """Standard error of the mean; NaN below a total weight above 1."""
-        return float(np.sqrt(self.variance / self.n)) if self.n > 1 else float("nan")
+        """Standard error of the mean; NaN below two rows."""
+        if not self.rows > 1:
+            return float("nan")
+        if self.whole or self.squared is None:
+            return float(np.sqrt(self.squares / (self.n - 1) / self.n))
+        weight, mean, squares = self.squared
+        # Squared weights have a mean of their own; the deviations wanted are those from the mean.
+        deviations = squares + weight * (mean - self.mean) ** 2
+        return float(np.sqrt(deviations * self.rows / (self.rows - 1)) / self.n)
+
+
+_Sums = tuple[float, float, float]
+
+
+def _of_single_rows(x: np.ndarray) -> _Sums:
+    """Number, mean and squared deviations of rows that count once each."""
+    n = float(x.size)
+    if n == 0 or x.min() == x.max():  # without the rounding of a sum, so that no spread reads exactly 0
+        return n, float(x[0]) if n else 0.0, 0.0
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, and reported as such
+        mean = float(np.sum(x)) / n
+        deviations = x - mean
+        # The mean is rounded; the second sum takes its error out again.
+        shift = float(np.sum(deviations)) / n
+        # Not a dot product: its threads wait for each other on a busy machine.
+        squares = float(np.sum(np.square(deviations, out=deviations))) - n * shift * shift
+    return _sums(n, mean, shift, squares)
+
+
+def _of_weighted_rows(x: np.ndarray, w: np.ndarray) -> _Sums:
+    """The same when rows have positive weights."""
+    n = float(np.sum(w))
+    if n == 0 or x.min() == x.max():
+        return n, float(x[0]) if n else 0.0, 0.0
+    with np.errstate(invalid="ignore"):
+        mean = float(np.sum(w * x)) / n
+        deviations = x - mean
+        shift = float(np.sum(w * deviations)) / n
+        squares = float(np.sum(w * deviations * deviations)) - n * shift * shift
+    return _sums(n, mean, shift, squares)
+
+
+def _sums(n: float, mean: float, shift: float, squares: float) -> _Sums:
+    exact = mean + shift if np.isfinite(mean) else mean
+    return n, exact, squares if np.isnan(squares) else max(squares, 0.0)
+
+
+def _merged(first: _Sums, second: _Sums) -> _Sums:
+    (n, mean, squares), (m, other, more) = first, second
+    gap = other - mean
+    if not np.isfinite(gap):  # an infinite mean stays infinite and has no spread
+        return n + m, mean + other, float("nan")
+    return n + m, mean + gap * m / (n + m), squares + more + gap * gap * n * m / (n + m)
 
 
 def mean_estimate(
@@ -138,12 +181,12 @@ def mean_estimate(
         One number per row, or the merged moments of many blocks.
     name : str
         Name of the estimate.
-    weights : array (n,) or None
-        Repetitions of the rows.
+    weights : array (n,), Weights or None
+        Whole weights are repetitions, others importance weights.
     confidence : float
         Level of the interval.
     method : {"t", "normal"}
-        Quantiles of Student's t with total weight minus one degrees of freedom, or of the normal.
+        Quantiles of Student's t with ``n - 1`` degrees of freedom, or of the normal.
     alternative : {"two-sided", "greater", "less"}
         Of the test; the interval always has two ends.
     null : float or None
@@ -161,10 +204,11 @@ def mean_estimate(
 
     Notes
     -----
-    Standard error ``sqrt(sum w (x - mean)^2 / ((W - 1) W))`` with W the total weight. The interval is exact
-    for normal contributions and asymptotic otherwise: of good predictors it misses the mean of a skewed
-    loss in a third of all samples. Give ``limits`` where they are known; for shares use `clopper_pearson`.
-    Rows are assumed independent. The null band is the one of the estimated spread.
+    Standard error ``sqrt(sum w (x - mean)^2 / ((n - 1) n))`` with n the total weight; with importance weights
+    ``sqrt(sum w^2 (x - mean)^2 n / (n - 1)) / sum w``, n = (sum w)^2 / sum w^2. The interval is exact for
+    normal contributions and asymptotic otherwise: of good predictors it misses the mean of a skewed loss in a
+    third of all samples. Give ``limits`` where they are known; for shares use `clopper_pearson`. Rows are
+    assumed independent. The null band is the one of the estimated spread.
 
     Examples
     --------
@@ -177,7 +221,7 @@ def mean_estimate(
     check_alternative(alternative)
     if method not in METHODS:
         raise InputError(f'method must be "t" or "normal", got {method!r}.')
-    moments = contributions if isinstance(contributions, Moments) else Moments.of(contributions, weights)
+    moments = _moments(contributions, weights)
     if limits is not None and null is not None:
         raise InputError("limits and null cannot be given together: rows of a known range have no t test.")
     if limits is not None and moments.n > 0 and np.isfinite(moments.squares):
@@ -185,8 +229,8 @@ def mean_estimate(
     if reason := _missing(moments):
         value = moments.mean if moments.n > 0 else float("nan")
         error = 0.0 if reason == _NO_SPREAD else None
-        return Estimate(name=name, value=value, std_error=error, n=moments.n, method="mean", reason=reason)
-    freedom = moments.n - 1 if method == "t" else np.inf
+        return Estimate(name=name, value=value, std_error=error, n=moments.rows, method="mean", reason=reason)
+    freedom = moments.rows - 1 if method == "t" else np.inf
     half = -_quantile((1 - confidence) / 2, freedom) * moments.std_error
     return Estimate(
         name=name,
@@ -195,7 +239,7 @@ def mean_estimate(
         low=moments.mean - half,
         high=moments.mean + half,
         confidence=confidence,
-        n=moments.n,
+        n=moments.rows,
         method=f"mean, {'Student t' if method == 't' else 'normal'} interval",
         **_test(moments, freedom, alternative, null),
     )
@@ -271,13 +315,23 @@ def _bounded(moments: Moments, name: str, limits: tuple[float, float], confidenc
     return Estimate(
         name=name,
         value=moments.mean,
-        std_error=moments.std_error if moments.n > 1 else None,
+        std_error=moments.std_error if moments.rows > 1 else None,
         low=low,
         high=high,
         confidence=confidence,
-        n=moments.n,
+        n=moments.rows,
         method=f"mean, {BOUNDED_METHOD}",
     )
+
+
+def _moments(contributions: Any, weights: Any) -> Moments:
+    """The moments, of rows that are one number each."""
+    if isinstance(contributions, Moments):
+        return contributions
+    x = np.asarray(contributions)
+    if x.ndim != 1:
+        x = np.asarray(check_vector(x, name="contributions", finite=False))
+    return Moments.of(x, Weights.check(weights, x.size))
 
 
 def _missing(moments: Moments) -> str:
@@ -285,7 +339,7 @@ def _missing(moments: Moments) -> str:
         return "there are no rows"
     if not (np.isfinite(moments.mean) and np.isfinite(moments.squares)):
         return "a contribution is not finite, so the mean has no error bar"
-    if moments.n <= 1:
+    if moments.rows <= 1:
         return "one row has no spread, so the mean has no error bar"
     if moments.squares <= moments.n * (_ROUNDING * moments.mean) ** 2:
         return _NO_SPREAD

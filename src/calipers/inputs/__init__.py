@@ -37,9 +37,12 @@ from calipers.inputs.row_checks import (
     check_weights,
     require_finite,
 )
+from calipers.inputs.weights import NO_EXACT_LAW, Weights
 
 __all__ = [
+    "NO_EXACT_LAW",
     "Features",
+    "Weights",
     "align_features",
     "check_alpha",
     "check_alphas",

@@ -6,19 +6,24 @@ import numpy as np
 
 from calipers.arrays import Array, as_numpy, count_along, namespace, pick_columns
 from calipers.inputs.p_value_sets import P_VALUE_NOISE
+from calipers.inputs.rows import at_label
+
+# Rows that stay in the processor's nearest memory while their columns pass by.
+_CHUNK = 1 << 13
 
 
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
     """Kernel: what each row adds to each criterion, (n,) each."""
     xp = namespace(p)
-    codes, first = xp.astype(codes, xp.int64), xp.argmax(p, axis=1)
-    columns = xp.arange(int(p.shape[1]), dtype=first.dtype, device=p.device)[None, :]
-    zero = xp.zeros((1, 1), dtype=p.dtype, device=p.device)
-    second = xp.astype(xp.max(xp.where(columns == first[:, None], zero, p), axis=1), xp.float64)
-    largest, own = (xp.astype(pick_columns(p, at), xp.float64) for at in (first, codes))
+    codes = xp.astype(codes, xp.int64, copy=False)
+    largest, second = two_largest(p)
+    own, inside = (_at_label(table, codes) for table in (p, sets))
+    # Without the true label the largest is the second when the truth was on top.
+    false_one = xp.astype(xp.where(own == largest, second, largest), xp.float64)
+    largest, second, own = (xp.astype(column, xp.float64, copy=False) for column in (largest, second, own))
     total = xp.sum(p, axis=1, dtype=xp.float64)
-    size = xp.astype(count_along(sets, axis=1), xp.float64)
-    false_size = size - xp.astype(pick_columns(sets, codes), xp.float64)
+    size = xp.astype(_sizes(sets), xp.float64)
+    false_size = size - xp.astype(inside, xp.float64)
     return {
         "S": total,
         "N": size,
@@ -26,8 +31,7 @@ def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
         "F": total - largest,
         "M": xp.astype(size > 1, xp.float64),
         "E": xp.clip(size - 1, min=0.0),
-        # Without the true label the largest is the second when the truth was on top.
-        "OU": xp.where(codes == first, second, largest),
+        "OU": false_one,
         "OF": total - own,
         "OM": xp.astype(false_size > 0, xp.float64),
         "OE": false_size,
@@ -44,3 +48,48 @@ def criterion_gaps(first: dict[str, Array], second: dict[str, Array], p: Array) 
     noise = int(p.shape[1]) * max(P_VALUE_NOISE, float(namespace(p).finfo(p.dtype).eps) / 2)
     gaps = {name: as_numpy(first[name]) - as_numpy(second[name]) for name in first}
     return {name: np.where(np.abs(gap) <= noise, 0.0, gap) for name, gap in gaps.items()}
+
+
+def two_largest(p: Array) -> tuple[Array, Array]:
+    """The largest and the second largest entry of every row, or 0 where there is one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics.contributions import two_largest
+    >>> two_largest(np.array([[0.2, 0.7, 0.4], [0.5, 0.5, 0.1]]))
+    (array([0.7, 0.5]), array([0.4, 0.5]))
+    """
+    if isinstance(p, np.ndarray):
+        return _two_largest_on_host(p)
+    xp = namespace(p)
+    first = xp.argmax(p, axis=1)
+    columns = xp.arange(int(p.shape[1]), dtype=first.dtype, device=p.device)[None, :]
+    zero = xp.zeros((1, 1), dtype=p.dtype, device=p.device)
+    return xp.max(p, axis=1), xp.max(xp.where(columns == first[:, None], zero, p), axis=1)
+
+
+def _two_largest_on_host(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    columns = p.T
+    largest, second = np.empty((2, len(p)), dtype=p.dtype)
+    for start in range(0, len(p), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        first, next_one = columns[0, part].copy(), np.zeros(len(largest[part]), dtype=p.dtype)
+        smaller = np.empty_like(first)
+        for column in columns[1:, part]:
+            np.minimum(first, column, out=smaller)
+            np.maximum(next_one, smaller, out=next_one)
+            np.maximum(first, column, out=first)
+        largest[part], second[part] = first, next_one
+    return largest, second
+
+
+def _sizes(sets: Array) -> Array:
+    """Labels in every set; on the host in bytes where these hold their number: many add up at a time."""
+    if not isinstance(sets, np.ndarray) or sets.shape[1] > 255:
+        return count_along(sets, axis=1)
+    return np.add.reduce(sets.view(np.uint8), axis=1, dtype=np.uint8)
+
+
+def _at_label(table: Array, codes: Array) -> Array:
+    return at_label(table, codes) if isinstance(table, np.ndarray) else pick_columns(table, codes)

@@ -7,30 +7,28 @@ largest p-value apart, four that use the observed label. Smaller is better in al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
+from calipers.arrays import Array, as_array, as_numpy, on_device_of
 from calipers.exceptions import InputError
-from calipers.inference import Moments, State, repetitions
+from calipers.inference import Moments
 from calipers.inputs import (
+    Weights,
     check_alphas,
     check_confidence,
     check_p_values,
     check_same_length,
-    check_weights,
     encode_labels,
     exact_level,
     sets_at,
 )
-from calipers.metrics.contributions import criterion_gaps, criterion_rows
+from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria_estimates import (
-    BINARY_NOTES,
     CRITERIA,
     LEVEL_DEPENDENT,
     NO_NULL,
-    NOTES,
     SHARES,
     TIE_BREAKS,
     by_label_from_moments,
@@ -38,10 +36,12 @@ from calipers.metrics.criteria_estimates import (
     criterion_estimate,
     criterion_range,
     difference_from_moments,
-    title_at,
 )
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.results import Curve, EstimateTable
+
+if TYPE_CHECKING:
+    from calipers.metrics.criteria_states import CriteriaState, DifferenceState, LabelState
 
 __all__ = [
     "ENTRIES",
@@ -118,16 +118,11 @@ def efficiency(
     >>> [round(float(table[name]), 3) for name in ("S", "N", "OF", "OE", "U", "M")]
     [1.1, 2.5, 0.4, 1.5, 0.275, 1.0]
     """
-    p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    level = check_confidence(confidence)
-    rows = criterion_rows(p, codes, sets_at(p, alpha))
-    n_labels = int(p.shape[1])
-    ranges = {name: criterion_range(name, n_labels) for name in rows}
-    if phi is not None:
-        rows["S_phi"], ranges["S_phi"] = _transformed_sums(p, phi)
-    moments = _moments(rows, weights)
-    table = {name: criterion_estimate(name, m, ranges[name], level) for name, m in moments.items()}
-    return EstimateTable(table, title=title_at(alpha), notes=BINARY_NOTES if n_labels == 2 else NOTES)
+    state = efficiency_state(
+        _EFFICIENCY, {"alpha": alpha, "confidence": check_confidence(confidence), "phi": phi}
+    )
+    state.add(*_check(y_true, p_values, classes, sample_weight))
+    return state.finish()
 
 
 def efficiency_by_label(
@@ -165,16 +160,10 @@ def efficiency_by_label(
     ['OF | a', 'OF | b']
     """
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    level, chosen = check_confidence(confidence), [_criterion(name) for name in criteria]
-    rows = {k: as_numpy(v) for k, v in criterion_rows(p, codes, sets_at(p, alpha)).items()}
-    host = as_numpy(codes)
-    names = _column_names(y_true, int(p.shape[1]), classes)
-    moments = {
-        (name, k): Moments.of(rows[name][host == k], None if weights is None else weights[host == k])
-        for name in chosen
-        for k in np.unique(host).tolist()
-    }
-    return by_label_from_moments(moments, names=names, alpha=alpha, confidence=level)
+    options = {"alpha": alpha, "confidence": check_confidence(confidence), "criteria": criteria}
+    state = by_label_state(_BY_LABEL, options)
+    state.add(p, codes, weights, names=_column_names(y_true, int(p.shape[1]), classes))
+    return state.finish()
 
 
 def efficiency_difference(
@@ -230,18 +219,9 @@ def efficiency_difference(
             "p_values and other_p_values must have the same columns, "
             f"got {p.shape[1]} and {other.shape[1]} labels."
         )
-    level = check_confidence(confidence)
-    first = criterion_rows(p, codes, sets_at(p, alpha))
-    second = criterion_rows(other, codes, sets_at(other, alpha))
-    counts = np.ones(p.shape[0], dtype=np.int64) if weights is None else repetitions(weights)
-    moments, discordant = {}, {}
-    for name, gap in criterion_gaps(first, second, p).items():
-        moments[name] = Moments.of(gap, weights)
-        if name in SHARES and counts is not None:
-            discordant[name] = int(counts[gap > 0].sum()), int(counts[gap < 0].sum())
-    return difference_from_moments(
-        moments, discordant, alpha=alpha, confidence=level, n_labels=int(p.shape[1])
-    )
+    state = difference_state(_DIFFERENCE, {"alpha": alpha, "confidence": check_confidence(confidence)})
+    state.add(p, other, codes, weights)
+    return state.finish()
 
 
 def efficiency_curve(
@@ -301,32 +281,14 @@ def efficiency_curve(
     )
 
 
-def _moments(rows: dict[str, Array], weights: np.ndarray | None) -> dict[str, Moments]:
-    """Moments of each criterion; rows without weights that lie on a device are summed there."""
-    table = list(rows.values())
-    if weights is not None or isinstance(table[0], np.ndarray):
-        return {name: Moments.of(as_numpy(x), weights) for name, x in rows.items()}
-    return dict(zip(rows, Moments.of_each(namespace(table[0]).stack(table)), strict=True))
-
-
 def _check(
     y_true: Any, p_values: Any, classes: Any, sample_weight: Any
-) -> tuple[Array, Array, np.ndarray | None]:
+) -> tuple[Array, Array, Weights | None]:
     p = check_p_values(p_values)
     n = check_same_length(y_true=as_array(y_true, name="y_true"), p_values=p)
     codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes
-    return p, codes, check_weights(sample_weight, n)
-
-
-def _transformed_sums(p: Array, phi: Callable[[Any], Any]) -> tuple[Array, tuple[float, float]]:
-    """Sums of phi over the labels, and the range of one row."""
-    grid = np.asarray(phi(np.linspace(0.0, 1.0, 1001)), dtype=float)
-    if grid.shape != (1001,) or not np.isfinite(grid).all() or not (np.diff(grid) > 0).all():
-        raise InputError("phi must map arrays to arrays, finite and strictly increasing on [0, 1].")
-    xp, n_labels = namespace(p), int(p.shape[1])
-    sums = xp.sum(phi(xp.astype(p, xp.float64)), axis=1)
-    return sums, (n_labels * float(grid[0]), n_labels * float(grid[-1]))
+    return p, codes, Weights.check(sample_weight, n)
 
 
 def _criterion(name: str) -> str:
@@ -342,26 +304,24 @@ def _column_names(y_true: Any, n_columns: int, classes: Any) -> list[Any]:
     return labels if len(labels) == n_columns else list(range(n_columns))
 
 
-def _title(alpha: Any) -> str:
-    levels, single = check_alphas(alpha)
-    return f"Efficiency at alpha = {float(levels[0]):g}" if single else "Efficiency at one alpha per label"
-
-
-def efficiency_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+def efficiency_state(entry: MetricEntry, options: dict[str, Any]) -> CriteriaState:
     """Moments and counts of the ten criteria."""
     from calipers.metrics.criteria_states import CriteriaState
 
-    return CriteriaState(**known_options(entry, options, ("alpha", "confidence")))
+    return CriteriaState(**known_options(entry, options, ("alpha", "confidence", "phi")))
 
 
-def by_label_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+def by_label_state(entry: MetricEntry, options: dict[str, Any]) -> LabelState:
     """Moments of the criteria per label."""
     from calipers.metrics.criteria_states import LabelState
 
-    return LabelState(**known_options(entry, options, ("alpha", "confidence", "criteria")))
+    chosen = dict(known_options(entry, options, ("alpha", "confidence", "criteria")))
+    if "criteria" in chosen:
+        chosen["criteria"] = tuple(_criterion(name) for name in chosen["criteria"])
+    return LabelState(**chosen)
 
 
-def difference_state(entry: MetricEntry, options: dict[str, Any]) -> State:
+def difference_state(entry: MetricEntry, options: dict[str, Any]) -> DifferenceState:
     """Moments of the differences between two predictors."""
     from calipers.metrics.criteria_states import DifferenceState
 
@@ -375,7 +335,7 @@ _COMMON: dict[str, Any] = {
     "weighted": True,
     "array_api": True,
 }
-ENTRIES = (
+_EFFICIENCY, _BY_LABEL, _DIFFERENCE = ENTRIES = (
     MetricEntry(
         function=efficiency,
         state=efficiency_state,

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from calipers.inference import Moments, binomial_p_value, clopper_pearson, mean_estimate, symmetry_test
-from calipers.inputs import check_alphas
+from calipers.inference import Moments, ShareCounts, binomial_p_value, mean_estimate, symmetry_test
+from calipers.inputs import NO_EXACT_LAW, check_alphas
+from calipers.metrics.marginal import share_fields
 from calipers.results import Estimate, EstimateTable
 
 # name -> what it averages over rows
@@ -51,11 +50,17 @@ BINARY_NOTES = (
 
 
 def criteria_from_moments(
-    moments: Mapping[str, Moments], *, alpha: Any, confidence: float = 0.95, n_labels: int | None = None
+    moments: Mapping[str, Moments],
+    *,
+    alpha: Any,
+    confidence: float = 0.95,
+    n_labels: int | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> EstimateTable:
     """The table of `efficiency` from the moments of each criterion's rows, as blocks of rows give them."""
+    known = ranges or {}
     table = {
-        name: criterion_estimate(name, m, criterion_range(name, n_labels), confidence)
+        name: criterion_estimate(name, m, known.get(name, criterion_range(name, n_labels)), confidence)
         for name, m in moments.items()
     }
     return EstimateTable(table, title=title_at(alpha), notes=BINARY_NOTES if n_labels == 2 else NOTES)
@@ -105,16 +110,9 @@ def criterion_estimate(
     if name not in SHARES:
         mean = _bounded_mean(name, moments, limits, confidence)
         return replace(mean, reason="; ".join(filter(None, [mean.reason, NO_NULL])), details=details)
-    hits, total = _hits(moments)
-    low, high = clopper_pearson(hits, total, confidence=confidence)
     return Estimate(
         name=name,
-        value=hits / total,
-        std_error=float(np.sqrt(hits / total * (1 - hits / total) / total)),
-        low=float(low),
-        high=float(high),
-        confidence=confidence,
-        n=total,
+        **share_fields(ShareCounts.of_moments(moments), confidence),
         method="share of rows, Clopper-Pearson interval",
         reason=NO_NULL,
         details=details,
@@ -128,14 +126,10 @@ def _bounded_mean(
     if limits is not None:
         return mean_estimate(moments, name=name, confidence=confidence, limits=limits)
     reason = "no interval: it depends on the number of labels, which is not known"
-    error = moments.std_error if moments.n > 1 else None
-    return Estimate(name=name, value=moments.mean, std_error=error, n=moments.n, method="mean", reason=reason)
-
-
-def _hits(moments: Moments) -> tuple[float, float]:
-    """Rows (weight) that are 1, and all of them; a count that passed through a mean is whole again."""
-    hits = moments.n * moments.mean
-    return (float(np.rint(hits)) if moments.n == int(moments.n) else min(hits, moments.n)), moments.n
+    error = moments.std_error if moments.rows > 1 else None
+    return Estimate(
+        name=name, value=moments.mean, std_error=error, n=moments.rows, method="mean", reason=reason
+    )
 
 
 def _difference(
@@ -148,6 +142,8 @@ def _difference(
     moments = _without_rounding(moments, limits)
     both_ways = None if limits is None else (-limits[1], limits[1])
     result = _bounded_mean(name, moments, both_ways, confidence)
+    if not moments.whole:
+        return replace(result, reason="; ".join(filter(None, [result.reason, NO_EXACT_LAW])))
     if discordant is None:
         p_value, band = symmetry_test(moments)
         return replace(
@@ -174,10 +170,10 @@ def _difference(
 def _without_rounding(moments: Moments, limits: tuple[float, float] | None) -> Moments:
     """A mean or a spread of differences that is rounding alone is 0."""
     noise = _MEAN_NOISE * (1.0 if limits is None else max(limits[1], 1.0))
-    return Moments(
-        moments.n,
-        moments.mean if abs(moments.mean) > noise else 0.0,
-        moments.squares if moments.squares > moments.n * noise * noise else 0.0,
+    return replace(
+        moments,
+        mean=moments.mean if abs(moments.mean) > noise else 0.0,
+        squares=moments.squares if moments.squares > moments.n * noise * noise else 0.0,
     )
 
 

@@ -49,7 +49,15 @@ class MetricEntry:
         ``state(entry, options)`` gives the empty state that measures it over blocks of rows. None for counts
         and gathered rows, whose states call the function itself.
     weighted : bool
-        Whether ``sample_weight`` is taken (weights mean repetition).
+        Whether ``sample_weight`` is taken; `calipers.inputs.weights` says what weights mean.
+    importance : {"untested", "tested", "refused"}
+        What importance weights give: an estimate without p-value, one with an asymptotic test that allows for
+        them, or an error.
+    scaled : str
+        Why the value with whole weights changes when all of them are rescaled; empty when it does not.
+    splits_rows : bool
+        Whether rows are split or a model is fitted to them: copies of a row may then lie on both sides, so
+        that whole weights are not quite repeated rows.
     randomized : bool
         Whether ``random_state`` matters.
     array_api : bool
@@ -70,6 +78,9 @@ class MetricEntry:
     merge: Literal["counts", "moments", "bins", "passes", "gather"]
     state: Callable[[MetricEntry, dict[str, Any]], State] | None = None
     weighted: bool
+    importance: Literal["untested", "tested", "refused"] = "untested"
+    scaled: str = ""
+    splits_rows: bool = False
     randomized: bool = False
     array_api: bool = False
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from calipers.arrays import as_numpy
 from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError
 from calipers.inference import Moments, State, mean_estimate
-from calipers.inputs import check_alphas, check_confidence, check_intervals, check_weights, exact_level
+from calipers.inputs import check_alphas, check_confidence, exact_level
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.states.moments import MomentState
+from calipers.metrics.states.one_block import over_one_block
 from calipers.results import Estimate, EstimateTable
 
 _INTEGRAL = "integrated p-value"
@@ -71,20 +72,9 @@ def regression_efficiency(
     >>> {name: round(float(e), 3) for name, e in table.items()}
     {'size at 0.1': 6.0, 'size at 0.3': 2.0, 'integrated p-value': 0.8}
     """
-    array = np.asarray(as_numpy(check_intervals(intervals)), dtype=np.float64)
-    array = array[:, :, None] if array.ndim == 2 else array
-    levels, _ = check_alphas(alpha)
-    if len(levels) != array.shape[2]:
-        raise InputError(
-            f"alpha must name the {array.shape[2]} level(s) of intervals, got {len(levels)}. "
-            "Give one alpha per level, in their order."
-        )
-    if array.shape[0] == 0:
-        raise InputError("intervals must have at least one row, got none.")
-    weights, level = check_weights(sample_weight, array.shape[0]), check_confidence(confidence)
-    rows = size_rows(array[:, 1] - array[:, 0], levels, step=step)
-    moments = {name: Moments.of(x, weights) for name, x in rows.items()}
-    return sizes_from_moments(moments, alphas=levels, confidence=level)
+    options = {"alpha": alpha, "confidence": check_confidence(confidence), "step": step}
+    given = {"intervals": intervals, "sample_weight": sample_weight}
+    return cast("EstimateTable", over_one_block(widths_state(_ENTRY, options), given))
 
 
 def size_rows(sizes: np.ndarray, alphas: Any, *, step: bool = False) -> dict[str, np.ndarray]:
@@ -119,33 +109,35 @@ def _width_rows(block: Rows, *, alphas: Any, step: bool) -> dict[str, np.ndarray
     """Widths of every row at every level, and what their integral adds up from."""
     ends = block["intervals"].astype(np.float64)
     ends = ends[:, :, None] if ends.ndim == 2 else ends
+    if len(alphas) != ends.shape[2]:
+        raise InputError(
+            f"alpha must name the {ends.shape[2]} level(s) of intervals, got {len(alphas)}. "
+            "Give one alpha per level, in their order."
+        )
     return size_rows(ends[:, 1] - ends[:, 0], alphas, step=step)
 
 
 def widths_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Moments of the widths at every level."""
-    from calipers.metrics.states.moments import MomentState
-
     levels, _ = check_alphas(options["alpha"])
     rows = partial(_width_rows, alphas=levels, step=bool(options.get("step", False)))
     finish = partial(sizes_from_moments, alphas=levels, confidence=options["confidence"])
     return MomentState(rows, finish, ("intervals",))
 
 
-ENTRIES = (
-    MetricEntry(
-        function=regression_efficiency,
-        question="narrow",
-        inputs=("intervals",),
-        returns="table",
-        direction="lower",
-        good="as small as the noise allows; compare predictors on the same rows",
-        bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t",
-        merge="moments",
-        state=widths_state,
-        weighted=True,
-        array_api=True,
-    ),
+_ENTRY = MetricEntry(
+    function=regression_efficiency,
+    question="narrow",
+    inputs=("intervals",),
+    returns="table",
+    direction="lower",
+    good="as small as the noise allows; compare predictors on the same rows",
+    bounds=(0.0, float("inf")),
+    no_null=_NO_NULL,
+    interval="Student t",
+    merge="moments",
+    state=widths_state,
+    weighted=True,
+    array_api=True,
 )
+ENTRIES = (_ENTRY,)

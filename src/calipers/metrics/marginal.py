@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy as np
 from calipers.arrays import Array, as_numpy, count_along
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import CoverageLaw, State, clopper_pearson
+from calipers.inference import CoverageLaw, ShareCounts, State
 from calipers.inputs import (
+    NO_EXACT_LAW,
+    Weights,
     check_alpha,
     check_confidence,
     check_count,
-    check_weights,
     exact_level,
 )
 from calipers.inputs.covered import is_covered
@@ -74,9 +74,10 @@ def coverage(
 
     Notes
     -----
-    Interval: Clopper-Pearson. Null law of the covered count of m rows: Binomial(m, 1 - alpha), or with
-    ``n_calibration`` = n the beta-binomial law with parameters (m, k, n + 1 - k), k the rank of
-    `conformal_rank`; it is exact for exchangeable rows and scores without ties. Cost: one pass.
+    Interval: Clopper-Pearson, with importance weights at the effective number of rows. Null law of the
+    covered count of m rows: Binomial(m, 1 - alpha), or with ``n_calibration`` = n the beta-binomial law with
+    parameters (m, k, n + 1 - k), k the rank of `conformal_rank`; it is exact for exchangeable rows and scores
+    without ties. Cost: one pass.
 
     References
     ----------
@@ -90,13 +91,11 @@ def coverage(
     >>> print(coverage(y, np.tile([-1.8, 1.8], (101, 1)), alpha=0.1))
     coverage 0.89 [0.81, 0.94] at 95 %; a perfect predictor would read 0.84 to 0.95 (p = 0.860)
     """
-    covered = is_covered(y_true, prediction, classes=classes)
-    weights = check_weights(sample_weight, covered.shape[0])
     return coverage_of_rows(
-        covered,
+        is_covered(y_true, prediction, classes=classes),
         alpha=alpha,
         n_calibration=n_calibration,
-        weights=weights,
+        weights=sample_weight,
         confidence=check_confidence(confidence),
         alternative=alternative,
     )
@@ -107,36 +106,46 @@ def coverage_of_rows(
     *,
     alpha: Any = None,
     n_calibration: int | None = None,
-    weights: np.ndarray | None = None,
+    weights: Any = None,
     confidence: float = 0.95,
     alternative: str = "two-sided",
     name: str = "coverage",
 ) -> Estimate:
     """The coverage estimate from checked rows; every coverage in the package is made here."""
-    hits, total = covered_counts(covered, weights)
-    share = hits / total
-    low, high = clopper_pearson(hits, total, confidence=confidence)
-    fields: dict[str, Any] = {
+    given = Weights.check(weights, int(covered.shape[0]))
+    if given is None:
+        # Arrays of other libraries are counted where they lie.
+        hits, rows = float(count_along(covered, axis=None)), float(covered.shape[0])
+        both = np.array([hits]), np.array([rows])
+        counts = ShareCounts(*both, *both)
+    else:
+        counts = ShareCounts.of(as_numpy(covered), given)
+    fields = share_fields(counts, confidence) | {
         "name": name,
-        "value": share,
-        "std_error": math.sqrt(share * (1 - share) / total),
-        "low": float(low),
-        "high": float(high),
-        "confidence": confidence,
-        "n": total,
         "method": "share of covered rows, Clopper-Pearson interval",
-        "details": {"covered": hits, "rows": total},
+        "details": {"covered": _count(counts.hits[0]), "rows": _count(counts.totals[0])},
     }
     if alpha is None:
         return Estimate(**fields, reason="without alpha there is no promise to test")
-    return Estimate(**_with_null(fields, alpha, n_calibration, alternative))
+    return Estimate(**_with_null(fields, counts.whole, alpha, n_calibration, alternative))
 
 
-def covered_counts(covered: Array, weights: np.ndarray | None) -> tuple[float, float]:
-    """Covered and total (weighted) rows; whole numbers come back exact."""
-    if weights is None:
-        return int(count_along(covered, axis=None)), int(covered.shape[0])
-    return float(weights[as_numpy(covered)].sum()), float(weights.sum())
+def share_fields(counts: ShareCounts, confidence: float) -> dict[str, Any]:
+    """Fields of an Estimate of the share of one stratum."""
+    low, high = counts.interval(confidence)
+    return {
+        "value": float(counts.shares[0]),
+        "std_error": float(counts.std_errors[0]),
+        "low": float(low[0]),
+        "high": float(high[0]),
+        "confidence": confidence,
+        "n": counts.n,
+    }
+
+
+def _count(value: float) -> float:
+    """A count as an integer when it is one."""
+    return int(value) if float(value).is_integer() else float(value)
 
 
 def coverage_law(m: int, alpha: Any, n_calibration: int | None) -> CoverageLaw:
@@ -148,19 +157,19 @@ def coverage_law(m: int, alpha: Any, n_calibration: int | None) -> CoverageLaw:
 
 
 def _with_null(
-    fields: dict[str, Any], alpha: Any, n_calibration: int | None, alternative: str
+    fields: dict[str, Any], whole: bool, alpha: Any, n_calibration: int | None, alternative: str
 ) -> dict[str, Any]:
     if alternative not in ("two-sided", "less", "greater"):
         raise InputError(f'alternative must be "two-sided", "less" or "greater", got {alternative!r}.')
-    total, hits = fields["n"], fields["details"]["covered"]
     check_alpha(alpha)
-    if total != int(total) or hits != int(hits):
-        return fields | {"reason": "no exact test with weights that are not whole numbers: a count has none"}
-    law = coverage_law(int(total), alpha, n_calibration)
+    if not whole:
+        return fields | {"reason": NO_EXACT_LAW}
+    total, hits = fields["details"]["rows"], fields["details"]["covered"]
+    law = coverage_law(total, alpha, n_calibration)
     low, high = law.share_interval(_NULL_LEVEL, alternative)
     known = {} if n_calibration is None else {"n_calibration": n_calibration, "rank": law.rank}
     return fields | {
-        "p_value": float(law.p_value(int(hits), alternative)),
+        "p_value": float(law.p_value(hits, alternative)),
         "alternative": alternative,
         "null_low": None if alternative == "greater" else low,
         "null_high": None if alternative == "less" else high,

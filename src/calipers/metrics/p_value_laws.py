@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import stats
@@ -19,12 +19,13 @@ from calipers.inputs import (
     check_p_values,
     check_same_length,
     check_vector,
-    check_weights,
     covered_by_sets,
     encode_labels,
 )
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry, known_options
+from calipers.metrics.states.moments import MomentState
+from calipers.metrics.states.one_block import over_one_block
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -65,19 +66,9 @@ def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: flo
     >>> round(float(average_p_value([0.01, 0.02, 0.12])), 3)
     0.05
     """
-    p = as_numpy(_unit_vector(p_values))
-    weights = check_weights(sample_weight, check_same_length(p_values=p))
-    return average_of(p, weights=weights, confidence=check_confidence(confidence))
-
-
-def average_of(
-    rows: np.ndarray | Moments, *, weights: np.ndarray | None = None, confidence: float = 0.95
-) -> Estimate:
-    """The estimate of `average_p_value` from checked rows, or from the moments of many blocks."""
-    limits = (0.0, 1.0)
-    mean = mean_estimate(rows, name="average p-value", weights=weights, confidence=confidence, limits=limits)
-    reason = "no null: how small it could be depends on how different the anomalies are"
-    return replace(mean, reason="; ".join(filter(None, [mean.reason, reason])))
+    state = average_state(_AVERAGE, {"confidence": check_confidence(confidence)})
+    given = {"p_values": p_values, "sample_weight": sample_weight}
+    return cast("Estimate", over_one_block(state, given))
 
 
 def p_value_uniformity(
@@ -206,21 +197,35 @@ def _unit_vector(p_values: Any) -> Array:
 
 def _p_value_rows(block: Rows) -> dict[str, np.ndarray]:
     """The p-value of every object."""
-    return {"p": block["p_values"].astype(np.float64)}
+    return {"p": as_numpy(_unit_vector(block["p_values"])).astype(np.float64)}
 
 
 def _average_of_moments(moments: dict[str, Moments], *, confidence: float) -> Estimate:
-    return average_of(moments["p"], confidence=confidence)
+    mean = mean_estimate(moments["p"], name="average p-value", confidence=confidence, limits=(0.0, 1.0))
+    reason = "no null: how small it could be depends on how different the anomalies are"
+    return replace(mean, reason="; ".join(filter(None, [mean.reason, reason])))
 
 
 def average_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Moments of the p-values."""
-    from calipers.metrics.states.moments import MomentState
-
     chosen = known_options(entry, options, ("confidence",))
     return MomentState(_p_value_rows, partial(_average_of_moments, **chosen), ("p_values",))
 
 
+_AVERAGE = MetricEntry(
+    function=average_p_value,
+    question="narrow",
+    inputs=("p_values",),
+    direction="lower",
+    good="close to 1 / (n + 1) on anomalies, about 1/2 on ordinary objects",
+    bounds=(0.0, 1.0),
+    no_null="how small it could be depends on how different the anomalies are",
+    interval="for rows of a known range",
+    merge="moments",
+    state=average_state,
+    weighted=True,
+    array_api=True,
+)
 ENTRIES = (
     MetricEntry(
         function=p_value_uniformity,
@@ -236,18 +241,5 @@ ENTRIES = (
         randomized=True,
         array_api=True,
     ),
-    MetricEntry(
-        function=average_p_value,
-        question="narrow",
-        inputs=("p_values",),
-        direction="lower",
-        good="close to 1 / (n + 1) on anomalies, about 1/2 on ordinary objects",
-        bounds=(0.0, 1.0),
-        no_null="how small it could be depends on how different the anomalies are",
-        interval="for rows of a known range",
-        merge="moments",
-        state=average_state,
-        weighted=True,
-        array_api=True,
-    ),
+    _AVERAGE,
 )

@@ -21,6 +21,8 @@ from calipers.metrics.row_scores import (
     log_loss_rows,
     with_floored_rows,
 )
+from calipers.metrics.states.moments import MomentState
+from calipers.metrics.states.one_block import over_one_block
 from calipers.results import EstimateTable
 
 _FLOORED = "floored_rows"
@@ -70,8 +72,7 @@ def proper_scores(
     """
     state = proper_scores_state(_ENTRY, {"confidence": check_confidence(confidence)})
     given = {"y_true": y_true, "probabilities": probabilities, "sample_weight": sample_weight}
-    state.absorb(Rows(given, classes=classes))
-    return cast("EstimateTable", state.finish())
+    return cast("EstimateTable", over_one_block(state, given, classes=classes))
 
 
 def score_rows(block: Rows) -> dict[str, np.ndarray]:
@@ -91,7 +92,7 @@ def compiled_score_moments(block: Rows) -> dict[str, Moments]:
     moments, columns = np.zeros((2, 3)), columns_of(block["probabilities"])
     scale = brier_scale(len(columns))
     floored = block.kernels.add_scores(columns, block["codes"], LOG_LOSS_FLOOR, scale, moments)
-    log_loss, brier = (Moments(*row) for row in moments.tolist())
+    log_loss, brier = (Moments(n, mean, squares) for n, mean, squares in moments.tolist())
     share = floored / log_loss.n if log_loss.n else 0.0
     counted = Moments(log_loss.n, share, floored * (1 - share))
     return {"log_loss": log_loss, "brier_score": brier, _FLOORED: counted}
@@ -113,8 +114,6 @@ def _table(moments: dict[str, Moments], *, confidence: float) -> EstimateTable:
 
 def proper_scores_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Moments of both scores."""
-    from calipers.metrics.states.moments import MomentState
-
     chosen = known_options(entry, options, ("confidence",))
     return MomentState(
         score_rows, partial(_table, **chosen), ("codes", "probabilities"), compiled_score_moments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -133,7 +134,10 @@ class Estimate:
             return ""
         spread = self._spread()
         level = f" at {format_percent(self.confidence)}" if self.confidence is not None else ""
-        return f" [{format_number(self.low, spread)}, {format_number(self.high, spread)}]{level}"
+        # The smallest positive number says that no more than "above 0" can be shown.
+        low = "> 0" if 0 < self.low <= sys.float_info.min else format_number(self.low, spread)
+        ends = ", each end one-sided" if self.details.get("one_sided_ends") else ""
+        return f" [{low}, {format_number(self.high, spread)}]{level}{ends}"
 
     def _null_band(self) -> str:
         """Where the null law lies: "0.886 to 0.913", "up to 0.050", "at least 0.84", or nothing."""

@@ -14,6 +14,7 @@ import calipers
 from calipers.auditing.checks import CHECKS
 from calipers.auditing.checks.everywhere import flat_p_values
 from calipers.exceptions import InputError
+from calipers.inference import ShareCounts
 
 
 def normal_rows(n: int, seed: int, half_width: float = 1.6448536) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +84,7 @@ def test_a_wrong_level_everywhere_is_not_blamed_on_a_group(seed: int) -> None:
 
 def test_group_p_values_are_those_of_fishers_exact_test() -> None:
     hits, rows = np.array([30.0, 45.0, 41.0]), np.array([50.0, 50.0, 50.0])
-    for group, p in enumerate(flat_p_values(hits, rows)):
+    for group, p in enumerate(flat_p_values(ShareCounts(hits, rows, hits, rows))):
         inside, outside = hits[group], hits.sum() - hits[group]
         table = [
             [inside, rows[group] - inside],

@@ -15,7 +15,7 @@ from calipers.auditing.checks.everywhere import Parts
 from calipers.auditing.checks.forecast import later_rows
 from calipers.auditing.checks.probabilities import range_in_words
 from calipers.exceptions import InputError
-from calipers.inference import clopper_pearson, sidak_confidence
+from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
 from tests.unit.auditing.measured import measured
 
 
@@ -138,8 +138,8 @@ def test_a_model_in_place_of_ease_needs_features() -> None:
 
 def test_the_part_named_beforehand_has_an_interval_of_its_own() -> None:
     parts = Parts(
-        hits=np.array([80.0, 90.0]), rows=np.array([100.0, 100.0]), labels=("a", "b"), kind="difficulty",
-        foremost=0,
+        counts=ShareCounts(*(np.array([80.0, 90.0]), np.array([100.0, 100.0])) * 2), labels=("a", "b"),
+        kind="difficulty", foremost=0,
     )  # fmt: skip
     low, high = parts.intervals(0.95)
     assert (low[0], high[0]) == pytest.approx(clopper_pearson(80, 100, confidence=0.95))

@@ -12,15 +12,15 @@ from calipers.arrays import compiled as choice
 from calipers.arrays.compiled import are_in_unit, are_probabilities, columns_of
 from calipers.engines import ArraySource, FileSource, measure
 from calipers.exceptions import InputError
-from calipers.inference import Moments
+from calipers.inference import Moments, ShareCounts
 from calipers.inputs import sets_at
 from calipers.inputs.files import ColumnChoice
-from calipers.inputs.rows import at_label
 from calipers.metrics.adaptivity.ease_states import bucket_of, bucket_scale
 from calipers.metrics.contributions import criterion_rows
-from calipers.metrics.criteria_states import CriteriaState
-from calipers.metrics.reliability.score_buckets import BucketSums, Grid, equal_bucket
-from calipers.metrics.reliability.score_columns import totals_of
+from calipers.metrics.criteria import SHARES
+from calipers.metrics.criteria_states import compiled_moments
+from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
+from calipers.metrics.reliability.score_columns import impossible_rows
 from calipers.metrics.row_scores import (
     LOG_LOSS_FLOOR,
     brier_rows,
@@ -49,34 +49,30 @@ def table(n, k, kind, *, seed=0, tied=False):
 @pytest.mark.parametrize(("n", "k"), SHAPES)
 def test_criteria_are_those_of_the_rows(n, k, kind, tied):
     p, codes = table(n, k, kind, tied=tied)
-    state = CriteriaState(0.25, 0.95)
-    state._absorb_fused(p, codes, compiled)
-    rows = criterion_rows(p, codes, sets_at(p, 0.25))
-    for name, found in state.moments.items():
-        exact = Moments.of(np.asarray(rows[name]))
-        assert found.n == exact.n
-        assert found.mean == pytest.approx(exact.mean, rel=1e-13, abs=1e-15), name
-        assert found.squares == pytest.approx(exact.squares, rel=1e-9, abs=1e-13), name
-    size = np.asarray(rows["N"]).astype(int)
-    inside = at_label(np.asarray(sets_at(p, 0.25)), codes)
-    assert (state.counts == np.bincount(2 * size + inside, minlength=2 * k + 2)).all()
+    assert_moments_of_rows(p, codes, 0.25)
+
+
+def assert_moments_of_rows(p, codes, alpha):
+    found = compiled_moments(p, codes, alpha, compiled)
+    rows = criterion_rows(p, codes, sets_at(p, alpha))
+    assert set(found) == set(rows)
+    for name, x in rows.items():
+        exact = Moments.of(np.asarray(x))
+        assert found[name].n == exact.n
+        assert found[name].mean == pytest.approx(exact.mean, rel=1e-13, abs=1e-15), name
+        assert found[name].squares == pytest.approx(exact.squares, rel=1e-9, abs=1e-13), name
+        if name in SHARES:  # counts that pass through a mean are whole again
+            assert ShareCounts.of_moments(found[name]).hits[0] == x.sum(), name
 
 
 def test_a_level_for_every_label_counts_the_label_by_its_own_level():
-    p, codes = table(5000, 4, np.float64)
-    levels = [0.05, 0.1, 0.3, 0.6]
-    state = CriteriaState(levels, 0.95)
-    state._absorb_fused(p, codes, compiled)
-    sets = np.asarray(sets_at(p, levels))
-    cell = 2 * sets.sum(axis=1) + at_label(sets, codes)
-    assert (state.counts == np.bincount(cell, minlength=10)).all()
+    assert_moments_of_rows(*table(5000, 4, np.float64), [0.05, 0.1, 0.3, 0.6])
 
 
 def test_a_criterion_without_spread_has_squares_of_exactly_zero():
     p = np.asfortranarray(np.tile([0.1, 0.2, 0.7], (5000, 1)))
-    state = CriteriaState(0.1, 0.95)
-    state._absorb_fused(p, np.zeros(5000, dtype=np.int64), compiled)
-    assert {m.squares for m in state.moments.values()} == {0.0}
+    found = compiled_moments(p, np.zeros(5000, dtype=np.int64), 0.1, compiled)
+    assert {m.squares for m in found.values()} == {0.0}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,32 +128,24 @@ def test_a_probability_above_one_is_seen_although_the_row_sums_to_one():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_buckets_and_totals_are_those_of_the_rows(kind):
+def test_buckets_are_those_of_the_rows(kind):
+    place = EqualBuckets(256)
     rng = np.random.default_rng(3)
     f = np.concatenate([rng.random(5000), [0.0, 1.0, 0.0, 1.0, -0.0, 1e-30], np.full(50, 0.25)]).astype(kind)
     y = rng.random(f.size) < 0.5
-    found, exact, totals = BucketSums(256), BucketSums(256), np.zeros(5)
-    compiled.add_to_buckets(f, y, found.table, totals)
+    found, exact = BucketSums(256), BucketSums(256)
+    impossible = compiled.add_to_buckets(f, y, found.table)
     rows = np.minimum(f.astype(float) + 0.0, 1.0), y, None
-    exact.add(equal_bucket(rows[0], 256), rows)
+    exact.add(place, rows)
     np.testing.assert_allclose(found.table, exact.table, rtol=1e-12, atol=1e-12)
     assert (found.sums[2] == exact.sums[2]).all()
     assert (found.sums[4] == exact.sums[4]).all()
     assert (found.low == exact.low).all()
     assert (found.high == exact.high).all()
-    np.testing.assert_allclose(totals, totals_of(rows), rtol=1e-12)
+    assert impossible == impossible_rows(rows[0], y)
     again = BucketSums(256)
-    again.add(equal_bucket(rows[0], 256), rows, compiled)
+    again.add(place, rows, compiled)
     np.testing.assert_allclose(again.table, exact.table, rtol=1e-12, atol=1e-12)
-
-
-def test_few_rows_are_added_to_many_buckets_as_many_to_few():
-    rng = np.random.default_rng(8)
-    f, y = rng.random(40), rng.random(40) < 0.5
-    one_by_one, at_once = BucketSums(64), BucketSums(64)
-    one_by_one.add(equal_bucket(f, 64), (f, y, None))
-    at_once._add_single_rows(equal_bucket(f, 64), f, y)
-    np.testing.assert_allclose(one_by_one.sums, at_once.sums, rtol=1e-12, atol=1e-12)
 
 
 def test_rows_near_open_buckets_are_found_in_order():
@@ -165,16 +153,20 @@ def test_rows_near_open_buckets_are_found_in_order():
     f, near = np.append(rng.random(3000), 1.0), rng.random(64) < 0.3
     room = np.empty(f.size + 1, dtype=np.int64)
     found = room[: compiled.rows_near(f, near, room)]
-    assert (found == np.flatnonzero(near[equal_bucket(f, 64)])).all()
+    assert (found == np.flatnonzero(near[EqualBuckets(64)(f)])).all()
 
 
 def test_an_equal_bucket_is_touched_when_it_holds_a_marked_one():
-    edges = np.unique(np.concatenate([np.arange(1, 8) / 8, [0.3, 0.31, 0.9]]))
-    grid = Grid(edges, 8)
-    for marked in range(edges.size + 1):
-        is_open = np.arange(edges.size + 1) == marked
+    cuts = np.array([0.3, 0.31, 0.9])
+    edges, grid = np.unique(np.concatenate([np.arange(1, 8) / 8, cuts])), Grid(EqualBuckets(8), cuts)
+    assert grid.n == edges.size + 1
+    for marked in range(grid.n):
+        is_open = np.arange(grid.n) == marked
         middle = np.concatenate([[0.0], edges, [1.0]])[marked : marked + 2].mean()
         assert np.flatnonzero(grid.touched(is_open)).tolist() == [int(middle * 8)]
+        assert grid(np.array([middle])).tolist() == [marked]
+    # An edge belongs to the bucket above it.
+    assert (grid(edges) == np.arange(1, grid.n)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -115,3 +115,53 @@ def test_a_constant_shift_has_no_spread_however_it_is_rounded():
 def test_a_p_value_too_small_for_a_number_is_not_0():
     rows = np.random.default_rng(0).normal(10, 1, 5000)
     assert mean_estimate(rows, name="m", null=0.0).p_value > 0
+
+
+def test_importance_weights_have_a_linearised_error_at_the_effective_size():
+    x, w = np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.25])
+    e = mean_estimate(x, name="x", weights=w)
+    n = 1 / 0.375
+    assert e.value == pytest.approx(2.0)
+    assert e.n == pytest.approx(n)
+    # w^2 (x - 2)^2: 0.25, 0, 0.25.
+    assert e.std_error == pytest.approx(np.sqrt(0.5 * n / (n - 1)))
+    for factor in (1 / 600, 7.3):
+        scaled = mean_estimate(x, name="x", weights=factor * w)
+        for field in ("value", "std_error", "low", "high", "n"):
+            assert getattr(scaled, field) == pytest.approx(getattr(e, field)), field
+
+
+def test_equal_importance_weights_give_what_the_rows_give():
+    x = np.random.default_rng(0).normal(size=30)
+    plain, scaled = mean_estimate(x, name="x"), mean_estimate(x, name="x", weights=np.full(30, 0.7))
+    for field in ("value", "std_error", "low", "high", "n"):
+        assert getattr(scaled, field) == pytest.approx(getattr(plain, field)), field
+
+
+def test_one_block_with_importance_weights_decides_for_all():
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=40), rng.integers(1, 4, 40).astype(float)
+    w[-1] = 0.5
+    parts = [Moments.of(x[a : a + 10], w[a : a + 10]) for a in range(0, 40, 10)]
+    merged = parts[0].merge(parts[1]).merge(parts[2].merge(parts[3]))
+    whole = Moments.of(x, w)
+    assert [part.whole for part in parts] == [True, True, True, False]
+    assert not merged.whole
+    assert (merged.std_error, merged.rows) == (pytest.approx(whole.std_error), pytest.approx(whole.rows))
+
+
+def test_a_column_of_shape_n_1_is_a_column():
+    # It was broadcast against the weights: -30 instead of 2.
+    x, w = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0])
+    assert mean_estimate(x[:, None], name="x", weights=w).value == 2.0
+    with pytest.raises(InputError, match="contributions must have one dimension"):
+        mean_estimate(np.ones((3, 2)), name="x", weights=w)
+    with pytest.raises(InputError, match="one entry per row"):
+        mean_estimate(x, name="x", weights=w[:2])
+
+
+def test_an_infinite_mean_stays_infinite_when_blocks_merge():
+    infinite, finite = Moments.of(np.array([np.inf, 1.0])), Moments.of(np.array([1.0, 2.0]))
+    for merged in (infinite.merge(finite), finite.merge(infinite)):
+        assert merged.mean == np.inf
+        assert np.isnan(merged.squares)

@@ -16,7 +16,8 @@ from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.checks.everywhere import Parts, Wording, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.table_states import table_of
-from calipers.inference import normal_quantile
+from calipers.inference import ShareCounts, normal_quantile
+from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ease_states import EaseRangeState
@@ -96,19 +97,21 @@ def _n_shuffles(rows: int) -> int:
 
 
 def _parts_along(
-    covered: np.ndarray, empty: np.ndarray, ease: np.ndarray, *, sample_weight: np.ndarray, n_bins: int
+    covered: np.ndarray, empty: np.ndarray, ease: np.ndarray, *, sample_weight: Weights, n_bins: int
 ) -> Any:
-    """Covered, all and empty rows of parts along the ease, hardest first."""
-    codes, _ = parts_of(ease, n_bins, sample_weight)
-    columns = (sample_weight * covered, sample_weight, sample_weight * empty)
-    return tuple(np.bincount(codes, weights=column) for column in columns)
+    """Covered rows of parts along the ease, hardest first, and the share of empty sets in each."""
+    codes, n_parts = parts_of(ease, n_bins, sample_weight.mass)
+    counts = (ShareCounts.of(column, sample_weight, codes, n_parts) for column in (covered, empty))
+    covered_rows, empty_rows = counts
+    return covered_rows, empty_rows.shares
 
 
 def coverage_along_difficulty(m: Measurements, level: Level) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     given = "ease" in m.design.have
-    hits, rows, empty = m.result("parts", level)
-    parts = Parts(hits=hits, rows=rows, labels=part_names(len(rows)), kind="difficulty", foremost=0)
+    counts, empty = m.result("parts", level)
+    labels = part_names(len(counts.totals))
+    parts = Parts(counts=counts, labels=labels, kind="difficulty", foremost=0)
     wording = Wording(
         code="CAL401", title="hard cases are covered less often", question=QUESTION,
         repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
@@ -120,10 +123,10 @@ def coverage_along_difficulty(m: Measurements, level: Level) -> CheckResult:
     worst = result.details["part"]
     return replace(
         result,
-        title=result.title if 2 * worst < len(rows) else "coverage changes with difficulty",
+        title=result.title if 2 * worst < len(labels) else "coverage changes with difficulty",
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
         clean=f"Hard and easy rows are covered equally often ({_measure(given)}).",
-        fault=result.fault + _empty_words(m, level, float(empty[worst] / rows[worst])),
+        fault=result.fault + _empty_words(m, level, float(empty[worst])),
     )
 
 

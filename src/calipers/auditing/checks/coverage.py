@@ -12,7 +12,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.table_states import table_of
 from calipers.inference import normal_quantile, wilson
-from calipers.inputs import covered_by_sets, sets_at
+from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
@@ -53,9 +53,9 @@ def coverage_counts(design: Design, level: Level) -> States:
 
 def marginal(m: Measurements, level: Level) -> CheckResult:
     """Marginal coverage against the promise, under the law of a finite calibration sample."""
-    covered, *_, counts = m.result("counts", level)
+    covered, *_, weights = m.result("counts", level)
     estimate = coverage_of_rows(
-        covered, alpha=level.alpha, n_calibration=m.design.n_calibration, weights=counts,
+        covered, alpha=level.alpha, n_calibration=m.design.n_calibration, weights=weights,
         confidence=m.confidence, name=f"coverage{level.tag}",
     )  # fmt: skip
     result = _side(m, level, estimate, below=float(estimate) < level.promised)
@@ -154,14 +154,17 @@ def by_alpha(m: Measurements) -> Picture:
         levels = [m.rows_at(level) for level in m.design.levels]
         columns = [(level["covered"], level["size"]) for level in levels]
     means = [[float(np.average(x, weights=rows.weights)) for x in pair] for pair in columns]
-    n = rows.n if rows.weights is None else float(rows.weights.sum())
+    weights = Weights.check(rows.weights, rows.n)
+    n = float(rows.n) if weights is None else weights.effective
     return _alpha_picture(m, n, alphas, np.array(means).T)
 
 
 def _alpha_picture(m: Measurements, n: float, alphas: np.ndarray, means: np.ndarray) -> Picture:
     shares, sizes = means
     bands = np.array([_band(m, int(n), float(a)) for a in alphas])
-    low, high = wilson(np.round(shares * n), n, confidence=m.confidence)
+    # Shares of counted rows are counts up to rounding.
+    hits = np.round(shares * n) if n == int(n) else np.minimum(shares * n, n)
+    low, high = wilson(hits, n, confidence=m.confidence)
     order = np.argsort(alphas, kind="stable")
     curve = Curve(
         name="coverage by alpha", x=alphas[order], y=shares[order], low=np.asarray(low)[order],

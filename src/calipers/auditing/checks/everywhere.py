@@ -16,9 +16,9 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
-from calipers.auditing.measurements import Design, Level, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.table_states import table_of
-from calipers.inference import clopper_pearson, sidak_confidence
+from calipers.inference import ShareCounts, sidak_confidence
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
@@ -30,24 +30,15 @@ FEWEST_MISSES = 10
 _SHOWN_GROUPS = 40
 
 
-def part_counts(
-    covered: np.ndarray, codes: np.ndarray, n_parts: int, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Covered and all rows of every part."""
-    hits = np.bincount(codes, weights=covered if weights is None else covered * weights, minlength=n_parts)
-    rows = np.bincount(codes, weights=weights, minlength=n_parts)
-    return hits, rows.astype(float)
+def flat_p_values(counts: ShareCounts) -> np.ndarray:
+    """P-value of each part against "covered no less often than the others", exact given the totals.
 
-
-def flat_p_values(hits: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """P-value of each group against "covered no less often than the others", exact given the totals.
-
-    Under the null the covered rows of a group are a hypergeometric draw from all covered rows; neither the
-    level of coverage nor the luck of a calibration sample enters. NaN with weights that are not whole.
+    Under the null the covered rows of a part are a hypergeometric draw from all covered rows; neither the
+    level of coverage nor the luck of a calibration sample enters. NaN with importance weights.
     """
-    if np.any(hits != np.round(hits)) or np.any(rows != np.round(rows)):
-        return np.full(len(hits), np.nan)
-    return np.asarray(stats.hypergeom.cdf(hits, rows.sum(), hits.sum(), rows))
+    if not counts.whole:
+        return np.full(len(counts.hits), np.nan)
+    return np.asarray(stats.hypergeom.cdf(counts.hits, counts.totals.sum(), counts.hits.sum(), counts.totals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +47,7 @@ class Parts:
 
     Parameters
     ----------
-    hits, rows : array (n_parts,)
+    counts : ShareCounts
         Covered and all rows of every part.
     labels : tuple of str
         The parts in words.
@@ -67,8 +58,7 @@ class Parts:
         others are corrected for their number.
     """
 
-    hits: np.ndarray
-    rows: np.ndarray
+    counts: ShareCounts
     labels: tuple[str, ...]
     kind: str
     foremost: int | None = None
@@ -76,7 +66,17 @@ class Parts:
     @property
     def shares(self) -> np.ndarray:
         """Coverage of every part."""
-        return np.asarray(self.hits / self.rows)
+        return self.counts.shares
+
+    @property
+    def hits(self) -> np.ndarray:
+        """Covered rows of every part, or their weight."""
+        return self.counts.hits
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows of every part, or their weight."""
+        return self.counts.totals
 
     def rest(self, at: int) -> float:
         """Coverage of all rows outside a part."""
@@ -87,15 +87,12 @@ class Parts:
         together = np.full(len(self.labels), sidak_confidence(confidence, len(self.labels)))
         if self.foremost is not None:
             together[self.foremost] = confidence
-        ends = [
-            clopper_pearson(hits, rows, confidence=float(level))
-            for hits, rows, level in zip(self.hits, self.rows, together, strict=True)
-        ]
-        return np.array([float(low) for low, _ in ends]), np.array([float(high) for _, high in ends])
+        each = [self.counts.take(np.array([at])).interval(float(level)) for at, level in enumerate(together)]
+        return np.array([float(low[0]) for low, _ in each]), np.array([float(high[0]) for _, high in each])
 
     def worst(self, high: np.ndarray) -> tuple[int, float | None]:
         """The part with most evidence against it, and its p-value corrected for the number of parts."""
-        p_values = flat_p_values(self.hits, self.rows)
+        p_values = flat_p_values(self.counts)
         if np.isnan(p_values).all():
             return int(np.argmin(high)), None
         at = int(np.nanargmin(p_values))
@@ -121,10 +118,10 @@ def group_table(design: Design, level: Level) -> States:
 
 def groups(m: Measurements, level: Level) -> CheckResult:
     """Coverage of every named group: which one is covered less often than the others."""
-    covered, group, counts = m.result("groups", level)
+    covered, group, weights = m.result("groups", level)
     labels, codes = np.unique(group, return_inverse=True)
-    hits, rows = part_counts(covered, codes.reshape(-1), len(labels), counts)
-    parts = Parts(hits=hits, rows=rows, labels=tuple(str(label) for label in labels), kind="group")
+    counts = ShareCounts.of(covered, weights, codes.reshape(-1), len(labels))
+    parts = Parts(counts=counts, labels=tuple(str(label) for label in labels), kind="group")
     wording = Wording(
         code="CAL201", title="a group is under-covered", phrase=lambda label: f"In group {label}",
         repair=repairs.by_group(m.task, level.alpha),
@@ -177,13 +174,14 @@ def _part_evidence(
     kinds = f"{parts.kind}s" if parts.kind == "group" else "parts"
     return Estimate(
         name=f"coverage of the {_place(parts, at)}{tag}", value=float(parts.shares[at]),
-        low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence, n=float(parts.rows[at]),
+        low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
+        n=float(parts.counts.effective[at]),
         p_value=p, alternative="less",
         method=f"share of covered rows; Clopper-Pearson intervals that hold together for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; hypergeometric test against the others, corrected for the number of {kinds}",
-        reason="" if p is not None else "no exact test with weights that are not whole numbers",
+        reason="" if p is not None else NO_EXACT_TEST,
         details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
     )  # fmt: skip
 

@@ -21,12 +21,11 @@ from calipers.auditing.checks.everywhere import (
     PART_TOLERANCE,
     QUESTION,
     flat_p_values,
-    part_counts,
 )
 from calipers.auditing.checks.regions import regions_below, worst_rule
 from calipers.auditing.measurements import NO_EXACT_TEST, Level, Measurements
-from calipers.inference import clopper_pearson
-from calipers.inputs import Features
+from calipers.inference import ShareCounts, clopper_pearson
+from calipers.inputs import Features, Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
@@ -84,7 +83,7 @@ class RiskyFifth:
 
     Parameters
     ----------
-    hits, rows : array (2,)
+    counts : ShareCounts
         Covered and all rows: of the risky fifth, of the others.
     p_value : float or None
         Of the fifth being covered no less often than the others.
@@ -98,8 +97,7 @@ class RiskyFifth:
         How the fifth was found.
     """
 
-    hits: np.ndarray
-    rows: np.ndarray
+    counts: ShareCounts
     p_value: float | None
     stated: float | None
     excess_risk: EstimateTable
@@ -111,21 +109,21 @@ def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
     """Each half of the rows judged by a model fitted on the other."""
     rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
     covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
-    picked = np.zeros(rows.n, dtype=bool)
+    picked, given = np.zeros(rows.n, dtype=bool), Weights.check(rows.weights, rows.n)
     for train, test in ((half, ~half), (~half, half)):
         picked[test] = pick_worst(m.features, covered, train, test, rng)
-        weights = None if rows.weights is None else rows.weights[test]
-        counts = part_counts(covered[test], (~picked[test]).astype(int), 2, weights)
-        p_values.append(flat_p_values(*counts)[0])
+        weights = None if given is None else given.take(test)
+        counts = ShareCounts.of(covered[test], weights, (~picked[test]).astype(int), 2)
+        p_values.append(flat_p_values(counts)[0])
     p = float(np.min(p_values)) * 2
-    hits, n = part_counts(covered, (~picked).astype(int), 2, rows.weights)
+    counts = ShareCounts.of(covered, given, (~picked).astype(int), 2)
     table = ert_table(
         m.features, covered, alpha=level.alpha, losses=("l1", "l2"), null="flat",
         sample_weight=rows.weights, confidence=m.confidence, random_state=m.generator(f"ERT{level.tag}"),
     )  # fmt: skip
     expected = np.asarray(table["l1"].details["predictions"])
     return RiskyFifth(
-        hits=hits, rows=n, p_value=None if np.isnan(p) else min(1.0, p), stated=_stated(rows.take(picked)),
+        counts=counts, p_value=None if np.isnan(p) else min(1.0, p), stated=_stated(rows.take(picked)),
         excess_risk=table, picture=_tenths_picture(expected, rows, level, m.confidence), method=HALVES,
     )  # fmt: skip
 
@@ -133,13 +131,13 @@ def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
 def _outside_the_sample(m: Measurements, level: Level) -> RiskyFifth:
     """All rows outside the sample judged by models fitted on it."""
     ensemble: ExcessRiskState = m.result("ensemble", level)
-    hits, rows = ensemble.picked[:, 0], ensemble.picked[:, 1]
-    p = float(flat_p_values(hits, rows)[0]) if rows.all() else np.nan
+    counts = ensemble.picked_counts()
+    p = float(flat_p_values(counts)[0]) if counts.totals.all() else np.nan
     has_sets = m.sample.get("probabilities") is not None and m.task == "classification"
     covered, mass, expected = ensemble.tenths[:, ensemble.tenths[1] > 0]
     return RiskyFifth(
-        hits=hits, rows=np.maximum(rows, 1.0), p_value=None if np.isnan(p) else p,
-        stated=float(ensemble.stated / max(1.0, rows[0])) if has_sets else None,
+        counts=counts, p_value=None if np.isnan(p) else p,
+        stated=float(ensemble.stated / max(1e-300, counts.totals[0])) if has_sets else None,
         excess_risk=ensemble.table(),
         picture=expectation_picture(expected / mass, covered, mass, level, m.confidence), method=OUTSIDE,
     )  # fmt: skip
@@ -219,17 +217,18 @@ def _is_foreseen(found: RiskyFifth, level: Level, high: float) -> bool:
 
 def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResult:
     """What the coverage of the rows picked as risky, and of the others, says."""
-    hits, rows, p = found.hits, found.rows, found.p_value
-    low, high = (float(end) for end in clopper_pearson(hits[0], rows[0], confidence=m.confidence))
+    counts, p = found.counts, found.p_value
+    low, high = (float(end[0]) for end in counts.interval(m.confidence))
+    share, others = (float(x) for x in counts.shares)
     foreseen = _is_foreseen(found, level, high)
-    share, tolerance = hits[0] / rows[0], PART_TOLERANCE * tolerance_at(level.alpha)
-    owed = min(level.promised, float(hits[1] / rows[1]))
+    tolerance = PART_TOLERANCE * tolerance_at(level.alpha)
+    owed = min(level.promised, others)
     evidence = Estimate(
         name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
-        confidence=m.confidence, n=float(rows[0]), p_value=p, alternative="less",
+        confidence=m.confidence, n=float(counts.effective[0]), p_value=p, alternative="less",
         method=found.method,
         reason="" if p is not None else NO_EXACT_TEST,
-        details={"hits": hits, "rows": rows},
+        details={"hits": counts.hits, "rows": counts.totals},
     )  # fmt: skip
     return CheckResult(
         code=CODE,
@@ -243,7 +242,7 @@ def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResul
         tolerance=tolerance,
         fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
         f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{100 * hits[1] / rows[1]:.1f} %." + (FORESEEN if foreseen else ""),
+        f"{100 * others:.1f} %." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
         repair=repairs.by_group(m.task, level.alpha),

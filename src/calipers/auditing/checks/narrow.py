@@ -15,13 +15,8 @@ from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.table_states import RivalState, WidthState
 from calipers.conformal import lac
-from calipers.inference import (
-    Moments,
-    binomial_p_value,
-    clopper_pearson,
-    mean_estimate,
-    normal_quantile,
-)
+from calipers.inference import Moments, ShareCounts, binomial_p_value, mean_estimate, normal_quantile
+from calipers.metrics.marginal import share_fields
 from calipers.metrics.registry import state_of
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
@@ -35,10 +30,9 @@ SAVING = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Sizes of all predictions: how many say nothing, of how many, in words and as estimates."""
+    """Sizes of all predictions: how many say nothing, in words and as estimates."""
 
-    silent: float
-    rows: float
+    silent: ShareCounts
     words: str
     advice: str = ""
     numbers: Sequence[Estimate] = ()
@@ -57,15 +51,16 @@ def size_states(design: Design, level: Level) -> States:
 def silent(m: Measurements, level: Level) -> CheckResult:
     """Predictions that say nothing: every label, none, or an infinite interval."""
     sizes = _widths(m, level) if m.task == "regression" else _set_sizes(m, level)
-    share = sizes.silent / sizes.rows
-    low, high = clopper_pearson(sizes.silent, sizes.rows, confidence=m.confidence)
+    counts = sizes.silent
+    fields = share_fields(counts, m.confidence)
+    share, low = fields["value"], fields["low"]
     kind = "infinite intervals" if m.task == "regression" else "sets that hold every label or none"
     p, reason = None, NO_EXACT_TEST
-    if sizes.silent == int(sizes.silent) and sizes.rows == int(sizes.rows):
-        p, reason = float(binomial_p_value(sizes.silent, sizes.rows, SILENT, alternative="greater")), ""
+    if counts.whole:
+        hits, rows = counts.hits[0], counts.totals[0]
+        p, reason = float(binomial_p_value(hits, rows, SILENT, alternative="greater")), ""
     evidence = Estimate(
-        name=f"share of {kind}{level.tag}", value=share, low=float(low), high=float(high),
-        confidence=m.confidence, n=sizes.rows, p_value=p, alternative="greater", reason=reason,
+        name=f"share of {kind}{level.tag}", **fields, p_value=p, alternative="greater", reason=reason,
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
     )  # fmt: skip
     return CheckResult(
@@ -75,7 +70,7 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         evidence=evidence,
         p_value=p,
         effect=share - SILENT,
-        effect_low=float(low) - SILENT,
+        effect_low=low - SILENT,
         fault=f"{100 * share:.1f} % of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
         clean=sizes.words,
         repair=repairs.reconformalise(m.task, level.alpha),
@@ -88,35 +83,38 @@ def silent(m: Measurements, level: Level) -> CheckResult:
 def _widths(m: Measurements, level: Level) -> Sizes:
     widths: WidthState = m.result("widths", level)
     if not widths.width.n:
-        return Sizes(silent=widths.infinite, rows=widths.n, words="Every interval is infinite.")
+        return Sizes(silent=widths.infinite, words="Every interval is infinite.")
     spread = float(np.sqrt(widths.outcome.squares / widths.outcome.n))
     words = (
         f"The intervals are {format_number(widths.width.mean)} wide on average; "
         f"the outcomes have a standard deviation of {spread:.3g}."
     )
     mean = mean_estimate(widths.width, name=f"mean width{level.tag}", confidence=m.confidence)
-    return Sizes(silent=widths.infinite, rows=widths.n, words=words, numbers=[mean])
+    return Sizes(silent=widths.infinite, words=words, numbers=[mean])
 
 
 def _set_sizes(m: Measurements, level: Level) -> Sizes:
-    _, size, counts = m.result("counts", level)
-    total, n_classes = float(counts.sum()), len(m.classes)
-    silent = float(counts[(size == n_classes) | (size == 0)].sum())
+    _, size, weights = m.result("counts", level)
+    n_classes = len(m.classes)
+    silent = ShareCounts.of((size == n_classes) | (size == 0), weights)
+    limits = {"mean size": (0.0, float(n_classes)), "empty sets": (0.0, 1.0)}
     named = {"mean size": size.astype(float), "empty sets": (size == 0).astype(float)}
     numbers = [
-        mean_estimate(x, weights=counts, name=f"{name}{level.tag}", confidence=m.confidence)
+        mean_estimate(
+            x, weights=weights, name=f"{name}{level.tag}", confidence=m.confidence, limits=limits[name]
+        )
         for name, x in named.items()
     ]
     if (table := m.result("efficiency", level)) is not None:
         numbers += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
-    empty, single = (float(counts[size == k].sum()) / total for k in (0, 1))
+    empty, single = (float(weights.mass[size == k].sum()) / weights.total for k in (0, 1))
     none = f" and {100 * empty:.0f} % none" if empty >= 0.005 else ""
     words = (
         f"The sets hold {float(numbers[0]):.2f} of {n_classes} labels on average; "
         f"{100 * single:.0f} % hold exactly one{none}."
     )
     advice = _empty_advice(empty, float(numbers[0]))
-    return Sizes(silent=silent, rows=total, words=words, advice=advice, numbers=numbers)
+    return Sizes(silent=silent, words=words, advice=advice, numbers=numbers)
 
 
 def _empty_advice(empty_share: float, mean_size: float) -> str:

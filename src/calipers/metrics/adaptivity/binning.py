@@ -28,11 +28,14 @@ from calipers.arrays import (
 )
 from calipers.difficulty import uniform_mass_limits
 from calipers.exceptions import InputError
-from calipers.inference import repetitions
+from calipers.inference import ShareCounts
+from calipers.inputs import Weights
 from calipers.metrics.equal_values import EQUAL
 
 # The strata of the RAPS paper, for sizes and for ranks, by their upper ends: [0,1] [2,3] [4,6] ...
 STRATA = (1.0, 3.0, 6.0, 10.0, 100.0, float("inf"))
+
+BINS_END_AT_ROWS = "bins of equal mass end at whole rows (eq. 2), and anywhere with importance weights"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,15 +52,15 @@ class Binned:
         Limits, in sorted mass, of the runs of rows that are shared alike; None for strata.
     shares : array (R, B) or None
         Part of each run that belongs to each bin; None for strata (each row in one).
-    order : array (n,) or None
-        The rows in the order of the ease, hardest first; None for strata.
+    squares : array (C + 1, B) or None
+        Sums of squared importance weights, and of their products with each column; None for counted rows.
     """
 
     mass: np.ndarray
     sums: np.ndarray
     runs: np.ndarray | None = None
     shares: np.ndarray | None = None
-    order: Array | None = None
+    squares: np.ndarray | None = None
 
     @property
     def filled(self) -> np.ndarray:
@@ -72,10 +75,39 @@ class Binned:
     @property
     def effective_mass(self) -> np.ndarray:
         """Rows that would give each bin's mean the same variance: (sum of shares)^2 / sum of squares."""
+        if self.squares is not None:
+            return np.asarray(self.mass**2 / np.where(self.filled, self.squares[0], np.inf))
         if self.runs is None or self.shares is None or not self.ties_cross:
             return self.mass
         squares = np.diff(self.runs) @ self.shares**2
         return np.asarray(self.mass**2 / np.where(squares > 0, squares, np.inf))
+
+    @property
+    def n(self) -> float:
+        """Rows in all bins: their number, or the effective number of rows."""
+        total = float(self.mass.sum())
+        return total if self.squares is None else total**2 / float(self.squares[0].sum())
+
+    def shared_runs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mass of the runs of rows that are shared alike, and the part of each that belongs to each bin.
+
+        Runs have rows, and no neighbours that are shared alike: they do not depend on how rows were split.
+        """
+        if self.runs is None or self.shares is None:
+            return self.mass[self.filled], np.eye(self.mass.size)[self.filled]
+        mass = np.diff(self.runs)
+        mass, shares = mass[mass > 0], self.shares[mass > 0]
+        first = np.flatnonzero(np.append(True, np.any(shares[1:] != shares[:-1], axis=1)))
+        return np.add.reduceat(mass, first), shares[first]
+
+    def counts(self) -> ShareCounts:
+        """The first column as counts of rows, of the bins that have rows."""
+        there = self.filled
+        mass, hits = self.mass[there], np.minimum(self.sums[0], self.mass)[there]
+        if self.squares is None:
+            return ShareCounts(hits, mass, hits, mass)
+        noise, hit_noise = self.squares[:2, there]
+        return ShareCounts(hits, mass, np.minimum(hit_noise, noise), noise, whole=False)
 
     def means(self) -> np.ndarray:
         """Mean of each column over each bin, (C, B); NaN in empty bins."""
@@ -86,7 +118,7 @@ def bin_by_ease(
     columns: Sequence[Array],
     ease: Array,
     n_bins: int,
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
     *,
     products: Sequence[tuple[int, int]] = (),
 ) -> Binned:
@@ -104,20 +136,31 @@ def bin_by_ease(
         limits = uniform_mass_limits(n, n_bins)
         last = np.maximum(limits - 1, 0)
     else:
-        mass = np.cumsum(weights[as_numpy(order)])
-        limits = uniform_mass_limits(_total(weights), n_bins)
+        mass = np.cumsum(weights.mass[as_numpy(order)])
+        # A whole total is an integer, so that eq. 2 keeps its floors.
+        limits = uniform_mass_limits(int(weights.total) if weights.whole else weights.total, n_bins)
         last = np.minimum(np.searchsorted(mass, limits * (1 - 1e-15)), n - 1)
         mass = np.concatenate([[0.0], mass])
     edges = xp.take(ordered, on_device_of(last.astype(np.int64), ease))
     start, stop = (xp.searchsorted(ordered, edges, side=side) for side in ("left", "right"))
     ends = xp.stack([start, stop])
-    at = [as_numpy(running_sums(_weighted(column, order, weights), ends)) for column in sorted_columns]
+
+    def sums_at_ends(columns: Sequence[Array], factor: np.ndarray | None) -> list[np.ndarray]:
+        return [as_numpy(running_sums(_weighted(column, order, factor), ends)) for column in columns]
+
+    at = sums_at_ends(sorted_columns, None if weights is None else weights.mass)
     first, end = as_numpy(ends).astype(np.int64)
     if weights is not None:
         low, high = mass[first], mass[end]
     else:
         low, high = first.astype(float), end.astype(float)
-    return replace(_between(limits.astype(float), low, high, at), order=order)
+    bins = _between(limits.astype(float), low, high, at)
+    if weights is None or weights.whole:
+        return bins
+    ones = xp.ones_like(sorted_columns[0])
+    noise = sums_at_ends([ones, *sorted_columns[: len(columns)]], weights.squares)
+    # A row that is shared between bins adds the square of its share to each; its share is on the safe side.
+    return replace(bins, squares=_between(limits.astype(float), low, high, noise).sums)
 
 
 def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: list[np.ndarray]) -> Binned:
@@ -143,15 +186,22 @@ def _shares(runs: np.ndarray, limits: np.ndarray, low: np.ndarray, high: np.ndar
 
 
 def bin_by_strata(
-    columns: Sequence[Array], values: Array, ends: Sequence[float], weights: np.ndarray | None = None
+    columns: Sequence[Array], values: Array, ends: Sequence[float], weights: Weights | None = None
 ) -> Binned:
     """Sums of the columns over strata of ``values``."""
     codes = stratum_codes(as_numpy(values), ends)
-    mass = np.bincount(codes, weights=weights, minlength=len(ends)).astype(float)
     host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
-    scaled = host if weights is None else [column * weights for column in host]
-    sums = np.array([np.bincount(codes, weights=column, minlength=len(ends)) for column in scaled])
-    return Binned(mass, sums)
+
+    def sums(columns: Sequence[np.ndarray], factor: np.ndarray | None) -> np.ndarray:
+        scaled = columns if factor is None else [column * factor for column in columns]
+        return np.array([np.bincount(codes, weights=column, minlength=len(ends)) for column in scaled])
+
+    mass, *found = sums([np.ones(codes.size), *host], None if weights is None else weights.mass)
+    importance = weights is not None and not weights.whole
+    squares = (
+        sums([np.ones(codes.size), *host], weights.squares) if weights is not None and importance else None
+    )
+    return Binned(mass, np.array(found), squares=squares)
 
 
 def stratum_codes(values: np.ndarray, ends: Sequence[float]) -> np.ndarray:
@@ -187,9 +237,3 @@ def stratum_name(ends: Sequence[float], k: int) -> str:
 def _weighted(column: Array, order: Array, weights: np.ndarray | None) -> Array:
     """A sorted column times the weights of its rows."""
     return column if weights is None else column * on_device_of(weights[as_numpy(order)], column)
-
-
-def _total(weights: np.ndarray) -> int | float:
-    """Total mass: an integer when every weight is whole, so that eq. 2 keeps its floors."""
-    whole = repetitions(weights)
-    return float(weights.sum()) if whole is None else int(whole.sum())

@@ -15,6 +15,7 @@ from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import EQUAL
+from calipers.metrics.states.gathered import in_content_order
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -96,7 +97,7 @@ def difficulty_concordance(
     columns = repeated(difficulty, sizes, weights=weights)
     if columns is None:
         raise InputError("sample_weight must hold whole numbers: groups of rows are drawn, not weighed.")
-    rank, width = columns
+    rank, width = in_content_order(*columns)
     m, draws = check_count(group_size, name="group_size"), check_count(n_draws, name="n_draws")
     if rank.size < 2 * m:
         raise InputError(
@@ -224,6 +225,7 @@ ENTRIES = (
         interval="error of the correlation behind it or of the projection, logit scale",
         merge="gather",
         weighted=True,
+        importance="refused",
         randomized=True,
         array_api=True,
     ),

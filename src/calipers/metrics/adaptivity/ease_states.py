@@ -19,6 +19,7 @@ from calipers.difficulty import uniform_mass_limits
 from calipers.inference.state import Result, State
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import are_whole
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.states.counts import CountState, distinct_rows
 
@@ -44,7 +45,7 @@ class EaseRangeState(State):
         Which of the columns is the ease.
     """
 
-    __slots__ = ("columns", "ease", "function", "high", "is_whole", "low", "mass", "options", "rows")
+    __slots__ = ("columns", "ease", "function", "high", "low", "mass", "options", "rows", "whole")
 
     def __init__(
         self,
@@ -54,8 +55,8 @@ class EaseRangeState(State):
         ease: str = "ease",
     ) -> None:
         self.function, self.columns, self.options, self.ease = function, columns, options, ease
-        self.low, self.high, self.mass = np.inf, -np.inf, 0.0
-        self.rows, self.is_whole = 0, True
+        self.low, self.high, self.mass, self.whole = np.inf, -np.inf, 0.0, True
+        self.rows = 0
 
     @property
     def needs(self) -> frozenset[str]:
@@ -68,21 +69,21 @@ class EaseRangeState(State):
         self.low, self.high = min(self.low, float(ease.min())), max(self.high, float(ease.max()))
         self.mass += block.n if block.weights is None else float(block.weights.sum())
         self.rows += block.n
-        self.is_whole = self.is_whole and block.repetitions() is not None
+        self.whole = self.whole and are_whole(block.weights)
 
     def merge(self, other: Self) -> Self:
         """The range of both."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.mass, self.rows = self.mass + other.mass, self.rows + other.rows
-        self.is_whole = self.is_whole and other.is_whole
+        self.mass, self.whole = self.mass + other.mass, self.whole and other.whole
+        self.rows += other.rows
         return self
 
     def advance(self) -> State:
         """Count rows in buckets over the whole range."""
-        count = int(self.mass) if self.is_whole else self.rows
+        count = int(self.mass) if self.whole else self.rows
         self.options = {k: v(count) if callable(v) else v for k, v in self.options.items()}
         n_bins = int(self.options.get("n_bins", _DEFAULT_BINS))
-        limits = uniform_mass_limits(self.mass if self.mass % 1 else int(self.mass), n_bins)[1:-1]
+        limits = uniform_mass_limits(int(self.mass) if self.whole else self.mass, n_bins)[1:-1]
         return EaseBucketState(self, [(self.low, self.high, 0.0)], np.asarray(limits, dtype=float))
 
     def finish(self) -> Result:
@@ -182,7 +183,7 @@ class EaseCountState(CountState):
             self._shorten(ease, compiled) if name == self.origin.ease else block.coded(name)
             for name in self.columns
         ]
-        self.add(*distinct_rows(columns, block.weights, block.kernels))
+        self.add(block, *distinct_rows(columns, block.weights, block.kernels))
 
     def _shorten(self, ease: np.ndarray, compiled: Any) -> Categorical:
         """Codes of gaps, and of the distinct values inside edge buckets."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy, namespace
 from calipers.inference import Moments, effective_quantile, effective_rows, mean_estimate
-from calipers.inputs import check_confidence
+from calipers.inputs import Weights, check_confidence
 from calipers.metrics.adaptivity.size import difficulty_columns
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
@@ -107,11 +107,14 @@ def _mean_gap(
     return replace(estimate, reason=reason)
 
 
-def _half_width(rows: np.ndarray, weights: np.ndarray | None, moments: Moments, confidence: float) -> float:
+def _half_width(rows: np.ndarray, weights: Weights | None, moments: Moments, confidence: float) -> float:
     """The standard error as often as the rows that carry it ask for."""
-    fourths = (rows - moments.mean) ** 4
-    fourth = float(np.sum(fourths if weights is None else weights * fourths))
-    return effective_quantile(confidence, effective_rows(moments.squares, fourth)) * moments.std_error
+    noise = np.ones(rows.size) if weights is None else weights.noise
+    # Repetitions carry their rows one by one; an importance weight counts as its rows do on average.
+    unit = 1.0 if weights is None or weights.whole else float(noise.sum() / weights.total) ** 2
+    squares = float(np.sum(noise * (rows - moments.mean) ** 2))
+    fourths = unit * float(np.sum(noise * (rows - moments.mean) ** 4))
+    return effective_quantile(confidence, effective_rows(squares, fourths)) * moments.std_error
 
 
 _NO_NULL = "no value is the one a sound predictor should read"

@@ -14,6 +14,7 @@ from calipers.inputs import check_confidence, check_count, check_same_length, ch
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
+from calipers.metrics.states.gathered import in_content_order
 from calipers.results import Estimate, EstimateTable
 
 _SUBJECT = "a predictor whose width ignores the error"
@@ -82,6 +83,7 @@ def width_against_error(
     y = pool_equal(as_numpy(check_vector(width, name="width")))
     check_same_length(error=x, width=y)
     check_confidence(confidence)
+    x, y = in_content_order(x, y)
     draws = check_count(n_permutations, name="n_permutations")
     r_squared = _r_squared(x, y, confidence, draws, random_state)
     rows = {"r_squared": r_squared, "kendall_tau": _tau(x, y, confidence)}

@@ -17,21 +17,22 @@ from calipers.arrays import (
     on_device_of,
 )
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, repetitions, run_sum_permutation_test
+from calipers.inference import SimulatedLaw, run_sum_permutation_test
 from calipers.inputs import (
+    NO_EXACT_LAW,
+    Weights,
     check_confidence,
     check_count,
     check_same_length,
     check_vector,
-    check_weights,
 )
 from calipers.metrics.adaptivity.binning import (
+    BINS_END_AT_ROWS,
     STRATA,
     Binned,
     bin_by_ease,
     bin_by_strata,
     check_strata,
-    stratum_codes,
 )
 from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
 from calipers.metrics.adaptivity.ease_states import by_ease
@@ -126,20 +127,8 @@ def t_ss(
     columns, origin = _with_squares(difficulty, sizes)
     bins = bin_by_ease(columns, score, n_bins, weights, products=_PRODUCTS)
 
-    def permute() -> SimulatedLaw | None:
-        if weights is None:
-            return _permute_along_ease(bins, sizes, n_permutations, random_state)
-        if weights.sum() > _MOST_SHUFFLED:
-            runs, shares = _shared_runs(bins)
-            return _law_of_many(bins, runs, shares, n_permutations, random_state)
-        rows_of = repeated(difficulty, sizes, score, weights=weights)
-        if rows_of is None:
-            return None
-        rank, width, ease_of_row = rows_of
-        rows = bin_by_ease([rank], ease_of_row, n_bins)
-        return _permute_along_ease(rows, width, n_permutations, random_state)
-
-    return _fit("T-SS", bins, origin, confidence, permute)
+    shuffling = _shuffling(bins, sizes, weights, n_permutations, random_state)
+    return _fit("T-SS", bins, origin, confidence, shuffling)
 
 
 def rank_ss(
@@ -193,25 +182,8 @@ def rank_ss(
     columns += [columns[i] * columns[j] for i, j in _PRODUCTS]
     bins = bin_by_strata(columns, difficulty, ends, weights)
 
-    def permute() -> SimulatedLaw | None:
-        if weights is not None and weights.sum() > _MOST_SHUFFLED:
-            return _law_of_many(bins, bins.mass, np.eye(len(bins.mass)), n_permutations, random_state)
-        rows_of = repeated(difficulty, sizes, weights=weights)
-        if rows_of is None:
-            return None
-        rank, width = rows_of
-        codes = stratum_codes(rank, ends)
-        means, rows = bins.means()[0, bins.filled], np.bincount(codes, minlength=len(ends))[bins.filled]
-        test = run_sum_permutation_test(
-            lambda sums: signed_square(means, sums / rows),
-            width[np.argsort(codes, kind="stable")],
-            rows,
-            n_draws=check_count(n_permutations, name="n_permutations"),
-            random_state=random_state,
-        )
-        return test.law
-
-    estimate = _fit("Rank-SS", bins, origin, confidence, permute)
+    shuffling = _shuffling(bins, sizes, weights, n_permutations, random_state)
+    estimate = _fit("Rank-SS", bins, origin, confidence, shuffling)
     thinnest = float(bins.effective_mass[bins.filled].min())
     if estimate.low is None or thinnest >= _FEWEST_IN_STRATUM:
         return estimate
@@ -221,7 +193,7 @@ def rank_ss(
 
 def difficulty_columns(
     ranks: Any, size: Any, sample_weight: Any, ease: Any = None
-) -> tuple[Array, Array, np.ndarray | None, Array]:
+) -> tuple[Array, Array, Weights | None, Array]:
     """Rank and size (and ease) in one library, and weights; rows of weight 0 are not there."""
     columns = {"ranks": check_vector(ranks, name="ranks"), "size": check_vector(size, name="size")}
     if ease is not None:
@@ -230,11 +202,11 @@ def difficulty_columns(
     _refuse_negative(columns)
     like = columns.get("ease", columns["size"])
     same = {k: v if type(v) is type(like) else on_device_of(as_numpy(v), like) for k, v in columns.items()}
-    weights = check_weights(sample_weight, n)
-    if weights is not None and not weights.all():
-        kept = np.flatnonzero(weights)
+    weights = Weights.check(sample_weight, n)
+    if weights is not None and not weights.mass.all():
+        kept = np.flatnonzero(weights.mass)
         rows, xp = on_device_of(kept, like), namespace(like)
-        same, weights = {k: xp.take(v, rows) for k, v in same.items()}, weights[kept]
+        same, weights = {k: xp.take(v, rows) for k, v in same.items()}, weights.take(kept)
     return same["ranks"], same["size"], weights, same.get("ease")
 
 
@@ -274,7 +246,7 @@ def _fit(
     difficulty, sizes = means[:2] + origin[:, None]
     base: dict[str, Any] = {
         "name": name,
-        "n": _whole(bins.mass.sum()),
+        "n": _whole(bins.n),
         "method": "signed R-squared of mean size on mean difficulty over bins",
         "details": {
             "bin_difficulty": difficulty.tolist(),
@@ -290,7 +262,7 @@ def _fit(
     law = permute()
     fields = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
     if law is None:
-        why = why or "weights that are not whole numbers of repetitions cannot be shuffled: no test"
+        why = "; ".join(filter(None, [why, NO_EXACT_LAW]))
     else:
         base["method"] += f", delta-method interval through Fisher's z, {law.n_draws} permutations of size"
     base["details"] |= {
@@ -322,38 +294,35 @@ def _undefined(means: np.ndarray) -> str:
     return ""
 
 
-def _permute_along_ease(
-    bins: Binned, size: Array, n_permutations: int, random_state: RandomState
-) -> SimulatedLaw:
-    """The law when sizes are shuffled; the bins are those of rows that count once each."""
-    assert bins.order is not None  # noqa: S101 - narrows the type: bins along the ease have an order
-    runs, shared = _shared_runs(bins)
-    filled = bins.filled
-    lengths, shares = _merged(np.rint(runs).astype(np.int64), shared[:, filled])
-    means, mass = bins.means()[0, filled], bins.mass[filled]
-    test = run_sum_permutation_test(
-        lambda sums: signed_square(means, sums @ shares / mass),
-        # Rows lie in sorted order of ease, so that each run is a slice of the shuffled sizes.
-        np.asarray(as_numpy(size), dtype=float)[as_numpy(bins.order)],
-        lengths,
-        n_draws=check_count(n_permutations, name="n_permutations"),
-        random_state=random_state,
-    )
-    return test.law
+def _shuffling(
+    bins: Binned, size: Array, weights: Weights | None, n_permutations: int, random_state: RandomState
+) -> Callable[[], SimulatedLaw | None]:
+    """What draws the law under shuffled sizes; it gives None for importance weights.
 
+    Sizes are shuffled from their sorted order, so that neither order nor split of the rows matters.
+    """
+    draws = check_count(n_permutations, name="n_permutations")
 
-def _shared_runs(bins: Binned) -> tuple[np.ndarray, np.ndarray]:
-    """Mass of the runs of rows that are shared alike, and the part of each that belongs to each bin."""
-    assert bins.runs is not None  # noqa: S101 - narrows the type: bins along the ease have runs
-    assert bins.shares is not None  # noqa: S101
-    return np.diff(bins.runs), bins.shares
+    def draw() -> SimulatedLaw | None:
+        if weights is not None and not weights.whole:
+            return None
+        filled = bins.filled
+        runs, shares = bins.shared_runs()
+        shares = shares[:, filled]
+        if runs.sum() > _MOST_SHUFFLED:
+            return _law_of_many(bins, runs, shares, draws, random_state)
+        columns = repeated(size, weights=weights)
+        assert columns is not None  # noqa: S101 - narrows the type: importance weights have left
+        means, mass = bins.means()[0, filled], bins.mass[filled]
+        return run_sum_permutation_test(
+            lambda sums: signed_square(means, sums @ shares / mass),
+            np.sort(columns[0]),
+            np.rint(runs).astype(np.int64),
+            n_draws=draws,
+            random_state=random_state,
+        ).law
 
-
-def _merged(lengths: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Runs without rows dropped, and neighbours that the bins share alike joined into one."""
-    lengths, shares = lengths[lengths > 0], shares[lengths > 0]
-    first = np.append(True, np.any(shares[1:] != shares[:-1], axis=1))
-    return np.add.reduceat(lengths, np.flatnonzero(first)), shares[first]
+    return draw
 
 
 def _law_of_many(
@@ -368,18 +337,18 @@ def _law_of_many(
     means = bins.means()
     size = float(np.sum(bins.mass[filled] * means[1, filled])) / total
     square = float(np.sum(bins.mass[filled] * means[3, filled])) / total
-    z = rng.normal(size=(check_count(n_permutations, name="n_permutations"), len(runs))) * np.sqrt(runs)
+    z = rng.normal(size=(n_permutations, len(runs))) * np.sqrt(runs)
     spread = np.sqrt(max(0.0, square - size**2))
     sums = size * runs + spread * (z - runs / total * z.sum(axis=1, keepdims=True))
-    return SimulatedLaw(signed_square(means[0, filled], sums @ shares[:, filled] / bins.mass[filled]))
+    return SimulatedLaw(signed_square(means[0, filled], sums @ shares / bins.mass[filled]))
 
 
-def repeated(*columns: Array, weights: np.ndarray | None) -> list[np.ndarray] | None:
-    """The columns on the host, rows repeated by their weights; None when weights are not whole."""
+def repeated(*columns: Array, weights: Weights | None) -> list[np.ndarray] | None:
+    """The columns on the host, rows repeated by their weights; None for importance weights."""
     host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
     if weights is None:
         return host
-    times = repetitions(weights)
+    times = weights.counts
     return None if times is None else [np.repeat(column, times) for column in host]
 
 
@@ -404,6 +373,7 @@ ENTRIES = (
         merge="passes",
         state=by_ease,
         weighted=True,
+        scaled=BINS_END_AT_ROWS,
         randomized=True,
         array_api=True,
     ),

@@ -9,8 +9,16 @@ import numpy as np
 
 from calipers.arrays import Array, RandomState, as_numpy, generator, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inputs import check_count, check_covered, check_same_length, check_vector, check_weights
+from calipers.inputs import (
+    NO_EXACT_LAW,
+    Weights,
+    check_count,
+    check_covered,
+    check_same_length,
+    check_vector,
+)
 from calipers.metrics.adaptivity.binning import (
+    BINS_END_AT_ROWS,
     STRATA,
     bin_by_ease,
     bin_by_strata,
@@ -27,8 +35,6 @@ from calipers.metrics.adaptivity.worst import (
 )
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
-
-_NO_WEIGHTED_LAW = "weights that are not whole numbers of repetitions have no exact law, so there is no test"
 
 
 def t_cv(
@@ -116,7 +122,7 @@ def t_cv(
     hits, score, weights = _rows(covered, ease, "ease", sample_weight)
     bins = bin_by_ease([hits], score, check_count(n_bins, name="n_bins"), weights)
     rng, draws = generator(random_state), check_count(n_draws, name="n_draws")
-    laws = stratum_laws(bins.mass, alpha, n_calibration, weights, name="n_bins")
+    laws = stratum_laws(bins, alpha, n_calibration, name="n_bins")
     law = None if laws is None else worst_law(bins, laws, alpha, "both", draws, rng)
     return worst_estimate(
         "T-CV",
@@ -126,7 +132,7 @@ def t_cv(
         confidence=confidence,
         names=[f"ease bin {b + 1}" for b in range(n_bins)],
         randomized=rng if randomized else None,
-        reason=_NO_WEIGHTED_LAW if law is None else "",
+        reason=NO_EXACT_LAW if law is None else "",
     )
 
 
@@ -302,18 +308,18 @@ def rank_cv(
     return worst_estimate("Rank-CV", bins, alpha, law=None, confidence=confidence, names=names, reason=reason)
 
 
-def _rows(covered: Any, values: Any, name: str, sample_weight: Any) -> tuple[Array, Array, np.ndarray | None]:
+def _rows(covered: Any, values: Any, name: str, sample_weight: Any) -> tuple[Array, Array, Weights | None]:
     """Covered rows, the column that sorts them, and weights; rows of weight 0 are not there."""
     hits, column = check_covered(covered), check_vector(values, name=name)
     n = check_same_length(covered=hits, **{name: column})
     if isinstance(hits, np.ndarray) != isinstance(column, np.ndarray):
         hits = on_device_of(as_numpy(hits), column)
-    weights = check_weights(sample_weight, n)
-    if weights is not None and not weights.all():
-        kept = np.flatnonzero(weights)
+    weights = Weights.check(sample_weight, n)
+    if weights is not None and not weights.mass.all():
+        kept = np.flatnonzero(weights.mass)
         rows = on_device_of(kept, column)
         xp = namespace(column)
-        return xp.take(hits, rows), xp.take(column, rows), weights[kept]
+        return xp.take(hits, rows), xp.take(column, rows), weights.take(kept)
     return hits, column, weights
 
 
@@ -322,14 +328,14 @@ def _by_size(
     hits: Array,
     sizes: Array,
     ends: Sequence[float],
-    weights: np.ndarray | None,
+    weights: Weights | None,
     alpha: Any,
     n_calibration: Any,
     confidence: float,
     side: str,
 ) -> Estimate:
     bins = bin_by_strata([hits], sizes, ends, weights)
-    laws = stratum_laws(bins.mass, alpha, n_calibration, weights, name="strata")
+    laws = stratum_laws(bins, alpha, n_calibration, name="strata")
     law = None if laws is None else exact_law(tuple(laws), target_coverage(alpha), side)
     if name == "SSCV":
         names = [f"size {stratum_name(ends, k)}" for k in range(len(ends))]
@@ -343,7 +349,7 @@ def _by_size(
         confidence=confidence,
         names=names,
         side=side,
-        reason=_NO_WEIGHTED_LAW if law is None else "",
+        reason=NO_EXACT_LAW if law is None else "",
     )
 
 
@@ -363,6 +369,7 @@ ENTRIES = (
         merge="passes",
         state=by_ease,
         weighted=True,
+        scaled=BINS_END_AT_ROWS,
         randomized=True,
         array_api=True,
     ),

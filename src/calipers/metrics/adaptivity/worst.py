@@ -15,8 +15,6 @@ from calipers.inference import (
     NullLaw,
     SimulatedLaw,
     ViolationLaw,
-    clopper_pearson,
-    repetitions,
     sidak_confidence,
 )
 from calipers.inputs import check_alpha, check_confidence, check_count, exact_level
@@ -31,10 +29,9 @@ def target_coverage(alpha: Any) -> float:
     return float(1 - exact_level(alpha))
 
 
-def stratum_laws(
-    mass: np.ndarray, alpha: Any, n_calibration: Any, weights: np.ndarray | None, *, name: str
-) -> list[CoverageLaw] | None:
-    """The law of the covered count of each bin; None where weights are not whole."""
+def stratum_laws(bins: Binned, alpha: Any, n_calibration: Any, *, name: str) -> list[CoverageLaw] | None:
+    """The law of the covered count of each bin; None for importance weights."""
+    mass = bins.mass
     check_alpha(alpha)
     if n_calibration is None:
         behind: list[int | None] = [None] * mass.size
@@ -45,7 +42,7 @@ def stratum_laws(
                 f"n_calibration must be one number or one per bin ({name}: {mass.size}), got {given.size}."
             )
         behind = [check_count(c, name="n_calibration") for c in np.broadcast_to(given, mass.shape).tolist()]
-    if weights is not None and repetitions(weights) is None:
+    if bins.squares is not None:
         return None
     level = float(exact_level(alpha))
     rows = [(round(m), n) for m, n in zip(mass.tolist(), behind, strict=True)]
@@ -78,18 +75,17 @@ def _simulate_shared(
     bins: Binned, laws: list[CoverageLaw], target: float, n_draws: int, rng: np.random.Generator
 ) -> np.ndarray:
     """The measure under the null when runs of rows are shared between bins."""
-    assert bins.runs is not None  # noqa: S101 - narrows the type; strata are never shared
-    assert bins.shares is not None  # noqa: S101
-    sizes = np.rint(np.diff(bins.runs)).astype(np.int64)
+    mass, parts = bins.shared_runs()
+    sizes = np.rint(mass).astype(np.int64)
     # A run takes the calibration luck of the bin that holds most of it.
-    owner = np.argmax(bins.shares, axis=1)
+    owner = np.argmax(parts, axis=1)
     filled, worst = bins.filled, np.empty(n_draws)
     step = max(1, (1 << 20) // max(sizes.size, 1))
     for start in range(0, n_draws, step):
         rows = min(step, n_draws - start)
         luck = _coverage_probabilities(laws, rows, rng)
         counts = rng.binomial(sizes, luck[:, owner])
-        shares = (counts @ bins.shares)[:, filled] / bins.mass[filled]
+        shares = (counts @ parts)[:, filled] / bins.mass[filled]
         worst[start : start + rows] = np.max(np.abs(shares - target), axis=1)
     return worst
 
@@ -120,14 +116,13 @@ def worst_estimate(
     reason: str = "",
 ) -> Estimate:
     """The largest violation with interval, null band and per-bin details."""
-    target, filled = target_coverage(alpha), np.flatnonzero(bins.filled)
-    mass, hits = bins.mass[filled], np.minimum(bins.sums[0][filled], bins.mass[filled])
-    shares = hits / mass
+    target, filled, counts = target_coverage(alpha), np.flatnonzero(bins.filled), bins.counts()
+    shares = counts.shares
     gaps = _gap(shares, target, side)
     worst = int(np.argmax(gaps))
     value = float(gaps[worst])
     level = sidak_confidence(check_confidence(confidence), filled.size)
-    ends = clopper_pearson(hits, mass, confidence=level)
+    ends = counts.interval(level)
     low, high = _through_maximum(np.asarray(ends.low), np.asarray(ends.high), target, side)
     fields: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
     if law is not None and randomized is not None:
@@ -135,11 +130,11 @@ def worst_estimate(
     return Estimate(
         name=name,
         value=value,
-        std_error=float(np.sqrt(shares[worst] * (1 - shares[worst]) / mass[worst])),
+        std_error=float(counts.std_errors[worst]),
         low=low,
         high=high,
         confidence=confidence,
-        n=_whole(bins.mass.sum()),
+        n=_whole(bins.n),
         method=_method(law),
         reason=reason,
         details=_bin_details(bins, names, filled, shares, worst, target) | {"null_median": _median(law)},

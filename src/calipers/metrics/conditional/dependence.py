@@ -19,6 +19,7 @@ from calipers.inputs import (
 )
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
+from calipers.metrics.states.gathered import in_content_order
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -167,6 +168,7 @@ def _columns(
     z = as_numpy(check_covered(covered)).astype(float)
     x = pool_equal(as_numpy(check_vector(size, name="size")))
     check_same_length(covered=z, size=x)
+    z, x = in_content_order(z, x)
     return z, x, check_confidence(confidence), check_count(n_draws, name="n_draws")
 
 

@@ -327,6 +327,7 @@ _ERT = {
     "fitted classifiers",
     "merge": "gather",
     "weighted": True,
+    "splits_rows": True,
     "randomized": True,
 }
 ENTRIES = (

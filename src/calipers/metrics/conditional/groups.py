@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
-from calipers.inference import NO_EXACT_LAW, SimulatedLaw, clopper_pearson, sidak_confidence
+from calipers.inference import NO_EXACT_LAW, ShareCounts, SimulatedLaw, sidak_confidence
 from calipers.inference.proportions import binomial_tails
 from calipers.inputs import check_alpha, check_confidence
 from calipers.metrics.conditional.strata import Strata, binned_strata, group_strata
@@ -84,9 +83,9 @@ def coverage_gap(
     strata = group_strata(covered, groups, sample_weight)
     target, level = 1.0 - check_alpha(alpha), check_confidence(confidence)
     estimate = _gap_fields(strata, target, weighted, level, "coverage gap")
-    if not strata.whole:
+    if not strata.counts.whole:
         return Estimate(**(estimate | {"reason": NO_EXACT_LAW}))
-    law = _simulated_gaps(strata, target, weighted, generator(random_state))
+    law = _simulated_gaps(strata.counts, target, weighted, generator(random_state))
     null = law.estimate_fields(estimate["value"], alternative="greater", level=_NULL_LEVEL)
     details = estimate["details"] | {"null_mean": law.mean}
     return Estimate(**(estimate | null | {"details": details}))
@@ -271,70 +270,72 @@ def label_stratified_coverage(
     return Estimate(**(estimate.to_dict() | {"reason": _BY_OUTCOME}))
 
 
-def _group_weights(strata: Strata, weighted: bool) -> np.ndarray:
+def _group_weights(counts: ShareCounts, weighted: bool) -> np.ndarray:
     if weighted:
-        return np.asarray(strata.totals / strata.totals.sum())
-    return np.full(len(strata.totals), 1.0 / len(strata.totals))
+        return np.asarray(counts.totals / counts.totals.sum())
+    return np.full(len(counts.totals), 1.0 / len(counts.totals))
 
 
 def _gap_fields(
     strata: Strata, target: float, weighted: bool, confidence: float, name: str
 ) -> dict[str, Any]:
-    share, w = strata.shares, _group_weights(strata, weighted)
-    each = sidak_confidence(confidence, len(share))
-    low, high = clopper_pearson(strata.hits, strata.totals, confidence=each)
+    counts = strata.counts
+    w, n_groups = _group_weights(counts, weighted), len(strata.names)
+    low, high = counts.interval(sidak_confidence(confidence, n_groups))
     nearest = np.maximum(np.maximum(low - target, target - high), 0.0)
     farthest = np.maximum(np.abs(low - target), np.abs(high - target))
     return {
         "name": name,
-        "value": float(w @ np.abs(share - target)),
-        "std_error": float(np.sqrt(np.sum(w**2 * share * (1 - share) / strata.totals))),
+        "value": float(w @ np.abs(counts.shares - target)),
+        "std_error": float(np.sqrt(np.sum((w * counts.std_errors) ** 2))),
         "low": float(w @ nearest),
         "high": float(w @ farthest),
         "confidence": confidence,
-        "n": float(strata.totals.sum()),
+        "n": counts.n,
         "method": f"{'mass-weighted' if weighted else 'equal'} mean of |coverage - target| over "
-        f"{len(share)} groups, Sidak Clopper-Pearson interval",
+        f"{n_groups} groups, Sidak Clopper-Pearson interval",
         "details": {"groups": strata.describe()},
     }
 
 
-def _simulated_gaps(strata: Strata, target: float, weighted: bool, rng: np.random.Generator) -> SimulatedLaw:
-    w, totals = _group_weights(strata, weighted), strata.totals.astype(np.int64)
+def _simulated_gaps(
+    counts: ShareCounts, target: float, weighted: bool, rng: np.random.Generator
+) -> SimulatedLaw:
+    w, totals = _group_weights(counts, weighted), counts.totals.astype(np.int64)
     step = max(1, _CELLS // len(totals))
     draws = []
     for start in range(0, _DRAWS, step):
-        counts = rng.binomial(totals, target, size=(min(step, _DRAWS - start), len(totals)))
-        draws.append(np.abs(counts / totals - target) @ w)
+        drawn = rng.binomial(totals, target, size=(min(step, _DRAWS - start), len(totals)))
+        draws.append(np.abs(drawn / totals - target) @ w)
     return SimulatedLaw(np.concatenate(draws))
 
 
 def _worst(strata: Strata, alpha: Any, confidence: float, name: str) -> Estimate:
-    share, level = strata.shares, check_confidence(confidence)
-    each = sidak_confidence(level, len(share))
-    low, high = clopper_pearson(strata.hits, strata.totals, confidence=each)
+    counts, level = strata.counts, check_confidence(confidence)
+    share, totals = counts.shares, counts.totals
+    low, high = counts.interval(sidak_confidence(level, len(share)))
     at = int(np.argmin(share))
     fields: dict[str, Any] = {
         "name": name,
         "value": float(share[at]),
-        "std_error": math.sqrt(share[at] * (1 - share[at]) / strata.totals[at]),
+        "std_error": float(counts.std_errors[at]),
         "low": float(np.min(low)),
         "high": float(np.min(high)),
         "confidence": level,
-        "n": float(strata.totals.sum()),
+        "n": counts.n,
         "method": f"least coverage of {len(share)} strata, Sidak Clopper-Pearson interval",
         "details": {"worst": strata.names[at], "groups": strata.describe()},
     }
     if alpha is None:
         return Estimate(**fields, reason="without alpha there is no promise to test")
     target = 1.0 - check_alpha(alpha)
-    if not strata.whole:
+    if not counts.whole:
         return Estimate(**fields, reason=NO_EXACT_LAW)
     return Estimate(
         **fields,
-        p_value=_minimum_law(strata.totals, target, float(share[at])),
+        p_value=_minimum_law(totals, target, float(share[at])),
         alternative="less",
-        null_low=_minimum_point(strata.totals, target),
+        null_low=_minimum_point(totals, target),
         null_level=_NULL_LEVEL,
     )
 

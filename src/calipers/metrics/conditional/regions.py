@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
-from calipers.inference import binomial_p_value, clopper_pearson, holm, normal_quantile, sidak_confidence
+from calipers.inference import CoverageLaw, binomial_p_value, clopper_pearson, holm, sidak_confidence
 from calipers.inputs import (
     Features,
     check_alpha,
@@ -243,8 +243,7 @@ def _region(
     target: float,
     level: float,
 ) -> Estimate:
-    spread = math.sqrt(target * (1 - target) / rows)
-    half = normal_quantile(_NULL_LEVEL) * spread
+    band = CoverageLaw(int(rows), 1.0 - target).share_interval(_NULL_LEVEL)
     sentence = (
         f"{words}: covers {100 * share:.0f} % [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}], "
         f"wanted {100 * target:g} %, {100 * mass:.1f} % of rows"
@@ -259,8 +258,8 @@ def _region(
         n=int(rows),
         p_value=float(p_value),
         alternative="two-sided",
-        null_low=max(0.0, target - half),
-        null_high=min(1.0, target + half),
+        null_low=float(band.low),
+        null_high=float(band.high),
         null_level=_NULL_LEVEL,
         method="rule found on other rows; Sidak Clopper-Pearson interval, Holm-adjusted binomial test",
         details={
@@ -293,6 +292,7 @@ ENTRIES = (
         null="covers 1 - alpha in the region, binomial on rows that did not choose it, Holm-adjusted",
         interval="Clopper-Pearson at the Sidak level on rows that did not choose the region",
         merge="gather",
+        splits_rows=True,
         weighted=False,
         randomized=True,
     ),

@@ -311,6 +311,7 @@ ENTRIES = (
         null="covers 1 - alpha in the slab, binomial on the rows that did not choose it",
         interval="Clopper-Pearson on the rows that did not choose the slab",
         merge="gather",
+        splits_rows=True,
         weighted=False,
         randomized=True,
     ),

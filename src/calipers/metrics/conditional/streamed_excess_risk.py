@@ -15,9 +15,10 @@ import numpy as np
 from scipy import special
 
 from calipers.exceptions import InputError
-from calipers.inference import Moments, State
+from calipers.inference import Moments, ShareCounts, State
 from calipers.inputs import Features, check_features
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import are_whole
 from calipers.metrics.conditional.coverage_ensemble import CoverageClassifier, CoverageModel, deal
 from calipers.metrics.conditional.cross_fitted_risk import LOWER_BOUND
 from calipers.metrics.conditional.losses import SIDES, check_distance, clip_to_side
@@ -160,11 +161,13 @@ class ExcessRiskState(State):
     sums: dict[str, np.ndarray] = field(default_factory=dict)
     # Per tenth of what is expected: covered rows, rows, sum of expectations.
     tenths: np.ndarray = field(default_factory=lambda: np.zeros((3, TENTHS)))
-    # Picked and other rows: covered, all; and the mass stated inside the sets of picked rows.
-    picked: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    # Picked and other rows: covered, all, the same under squared weights; the mass stated inside picked sets.
+    picked: np.ndarray = field(default_factory=lambda: np.zeros((2, 4)))
     stated: float = 0.0
     # Smallest and largest positive weight.
     weight_range: tuple[float, float] = (math.inf, 0.0)
+    # Whether all weights are whole numbers.
+    whole: bool = True
 
     @property
     def needs(self) -> frozenset[str]:
@@ -239,7 +242,10 @@ class ExcessRiskState(State):
         ties = block.draws("ties", self.ensemble.seed)[rows] < share
         picked = (expected < cut) | ((expected == cut) & ties)
         for k, part in enumerate((picked, ~picked)):
-            self.picked[k] += [(w * z)[part].sum(), w[part].sum()]
+            self.picked[k] += [
+                (x * z)[part].sum() if c else x[part].sum() for x in (w, w * w) for c in (1, 0)
+            ]
+        self.whole = self.whole and are_whole(block.weights)
         P, sets = block.get("probabilities"), block.derived_sets()
         if P is not None and sets is not None:
             chosen = rows[picked]
@@ -258,12 +264,20 @@ class ExcessRiskState(State):
         self.weight_range = (min(low, least), max(high, most))
         self.tenths += other.tenths
         self.picked += other.picked
+        self.whole = self.whole and other.whole
         self.stated += other.stated
         return self
 
     def finish(self) -> Any:
         """The state itself: its fields are the numbers."""
         return self
+
+    def picked_counts(self) -> ShareCounts:
+        """Covered rows of the fifth that is expected to be covered least, and of the others."""
+        hits, totals, hit_noise, noise = self.picked.T
+        if self.whole:
+            return ShareCounts(hits, totals, hits, totals)
+        return ShareCounts(hits, totals, hit_noise, noise, whole=False)
 
     def table(self) -> EstimateTable:
         """The table of excess risks, by loss and side."""

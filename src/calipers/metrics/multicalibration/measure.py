@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState, as_array, generator
+from calipers.arrays import RandomState, as_array, as_numpy, generator
 from calipers.inference import NO_EXACT_LAW
 from calipers.inputs import check_count, check_same_length
 from calipers.inputs.attributes import Attributes, check_attributes
+from calipers.inputs.weights import effective_size
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.multicalibration.group_scores import (
     GroupNoise,
@@ -125,12 +126,18 @@ def multicalibration_error(
     rows = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     )
+    if sample_weight is not None:  # rows of weight 0 are not there
+        attributes = attributes.take(np.flatnonzero(as_numpy(sample_weight, name="sample_weight") > 0))
     units = pool_units(rows, attributes)
     family = measure_family(units, check_count(depth, name="depth"))
     fields: dict[str, Any] = {
         "name": "multicalibration_error",
         "value": float(np.max(family.scores)),
-        "n": float(np.sum(units.trials * units.importance)),
+        "n": effective_size(
+            float(np.sum(units.trials * units.importance)),
+            float(np.sum(units.trials * units.importance**2)),
+            whole=units.weights is None,
+        ),
     }
     if units.weights is not None or units.soft:
         missing = NO_EXACT_LAW if units.weights is not None else SOFT_REASON
@@ -298,6 +305,7 @@ ENTRIES = (
         null="outcomes are coins with the stated probabilities, in all groups together",
         no_interval="the interval of a largest value over groups is not known",
         merge="gather",
+        scaled="a test statistic grows with the rows; importance weights have their effective number",
         weighted=True,
         randomized=True,
     ),

@@ -6,9 +6,14 @@ of models (Theorem 2 of Gao, Parameswaran and Peng) are functions here too.
 """
 
 from calipers.metrics.entry import MetricEntry
-from calipers.metrics.reliability.binned import expected_calibration_error, smooth_calibration_error
-from calipers.metrics.reliability.binned_states import binned_state, smooth_state
+from calipers.metrics.reliability.binned import (
+    binned_state,
+    expected_calibration_error,
+    smooth_calibration_error,
+    smooth_state,
+)
 from calipers.metrics.reliability.brier import brier_decomposition
+from calipers.metrics.reliability.bucket_walk import sup_interval
 from calipers.metrics.reliability.calibration_measure import calibration_error
 from calipers.metrics.reliability.calibration_states import calibration_state
 from calipers.metrics.reliability.certificates import (
@@ -21,6 +26,7 @@ from calipers.metrics.reliability.certificates import (
 )
 from calipers.metrics.reliability.companions import calibration_tests
 from calipers.metrics.reliability.curves import cumulative_difference_curve, reliability_curve
+from calipers.metrics.reliability.extremes import SupInterval
 from calipers.metrics.reliability.hypothesis_classes import (
     finite_scores_rademacher,
     interval_rademacher,
@@ -37,7 +43,6 @@ from calipers.metrics.reliability.range_law import (
 )
 from calipers.metrics.reliability.recalibration_line import calibration_slope
 from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
-from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
 
 __all__ = [
     "BinaryRows",
@@ -103,6 +108,7 @@ ENTRIES = (
         no_interval="test statistics have a null law and no interval",
         merge="gather",
         weighted=True,
+        scaled="statistics are measured in the noise of the rows, which counts repetitions",
         randomized=True,
     ),
     MetricEntry(
@@ -117,6 +123,7 @@ ENTRIES = (
         interval="Wald",
         merge="gather",
         weighted=True,
+        importance="tested",
     ),
     MetricEntry(
         function=brier_decomposition,

@@ -1,42 +1,33 @@
-"""Errors in bins of the score over any number of rows: sums over bins merge by adding."""
+"""Errors in bins of the score: sums over bins merge by adding, of few rows and of any number."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from scipy import fft, optimize
 
 from calipers.arrays import generator
-from calipers.inference import Result, State
-from calipers.inputs import check_count
+from calipers.inference import SimulatedLaw, State
+from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.rows import Rows
-from calipers.metrics.entry import MetricEntry
-from calipers.metrics.reliability.binned import (
-    CELLS,
-    expected_calibration_error,
-    smooth_calibration_error,
-    smooth_error,
-    with_null,
-)
-from calipers.metrics.reliability.calibration_test import N_DRAWS
-from calipers.metrics.reliability.score_columns import ScoredRows, binary_rows, joined
-from calipers.metrics.states.gathered import GatherState
+from calipers.inputs.weights import are_whole, effective_size
+from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
+from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.score_columns import ScoredRows, binary_rows, sorted_rows
+from calipers.metrics.reliability.score_table import ScoreTable
+from calipers.results import Estimate
 
-# Rows kept as they are, below which the metric itself is asked.
+# Cells of the grid on which residuals are smoothed; the error of the grid is below one cell.
+CELLS = 1 << 13
+# Rows that are kept, so that the null can be drawn score by score.
 _SMALL = 100_000
-
-
-def binned_state(entry: MetricEntry, options: dict[str, Any]) -> State:
-    """Sums over bins of equal width; bins of equal mass need the rows."""
-    if options.get("strategy", "uniform") != "uniform":
-        return GatherState(entry.function, entry.inputs, options, weighted=True)
-    return BinState(smooth=False, **{key: value for key, value in options.items() if key != "strategy"})
-
-
-def smooth_state(entry: MetricEntry, options: dict[str, Any]) -> State:
-    """Sums over fine cells of the score."""
-    return BinState(smooth=True, **options)
+# Binomial trials beyond which their number does not matter.
+_MOST_TRIALS = 1e12
+_NO_INTERVAL = "absolute values of noise add up, so no valid interval or standard error is known"
+_SOFT = "soft labels have no Bernoulli law, so there is no null"
 
 
 @dataclass(eq=False)
@@ -45,22 +36,33 @@ class BinState(State):
 
     Parameters
     ----------
+    edges : array
+        Inner edges of the bins, which belong to the bin below; ignored when ``smooth``.
     smooth : bool
-        Whether residuals are smoothed over fine cells, or compared in ``n_bins`` bins of equal width.
+        Whether residuals are smoothed over fine cells, or compared bin by bin.
+    n_draws : int
+        Draws of the null law.
+    random_state : int, Generator or None
+        Source of those draws.
+    strategy : str
+        How the edges were chosen, in a word.
     """
 
+    edges: np.ndarray
     smooth: bool
-    n_bins: int = 15
-    n_draws: int | None = None
+    n_draws: int
     random_state: Any = None
+    strategy: str = "uniform"
     # Per bin: weight, stated, happened, variance under calibration.
     sums: np.ndarray = field(init=False)
     kept: list[ScoredRows] | None = field(default_factory=list)
     n_rows: int = 0
+    squares: float = 0.0
+    whole: bool = True
+    soft: bool = False
 
     def __post_init__(self) -> None:
-        bins = CELLS if self.smooth else check_count(self.n_bins, name="n_bins")
-        self.sums = np.zeros((4, bins))
+        self.sums = np.zeros((4, CELLS if self.smooth else self.edges.size + 1))
 
     @property
     def needs(self) -> frozenset[str]:
@@ -68,56 +70,149 @@ class BinState(State):
         return frozenset({"probabilities", "codes", "sample_weight"})
 
     def absorb(self, block: Rows) -> None:
-        """Add the block to its bins; keep the rows as long as there are few."""
-        rows = f, y, w = binary_rows(block)
+        """Add the block to its bins."""
+        self.add(binary_rows(block))
+
+    def add(self, rows: ScoredRows) -> None:
+        """Add rows to their bins; keep them as long as they are few."""
+        f, y, w = rows
         mass = np.ones(f.size) if w is None else w
-        bins = self.sums.shape[1]
-        if self.smooth:
-            index = np.minimum((f * bins).astype(np.int64), bins - 1)
-        else:
-            # An edge belongs to the bin below it.
-            index = np.searchsorted(np.arange(1, bins) / bins, f, side="left")
-        for k, column in enumerate((mass, mass * f, mass * y, mass * mass * f * (1 - f))):
+        index, bins = self.bin_of(f), self.sums.shape[1]
+        scored = mass * f
+        for k, column in enumerate((mass, scored, mass * y, scored * (1 - f))):
             self.sums[k] += np.bincount(index, weights=column, minlength=bins)
+        self.squares += float(np.sum(mass * mass))
+        self.whole, self.soft = self.whole and are_whole(w), self.soft or y.dtype != bool
         self.n_rows += f.size
         self._keep([rows])
 
+    def bin_of(self, f: np.ndarray) -> np.ndarray:
+        """The bin of every score."""
+        if self.smooth:
+            return np.minimum((f * CELLS).astype(np.int64), CELLS - 1)
+        # A score equal to an edge falls below it.
+        return np.searchsorted(self.edges, f, side="left")
+
     def _keep(self, rows: list[ScoredRows] | None) -> None:
-        small = self.kept is not None and rows is not None and self.n_rows <= _SMALL
+        # Repeated rows count as often as they are repeated, so that they are drawn like rows written out.
+        total = max(float(self.sums[0].sum()), self.n_rows)
+        small = self.kept is not None and rows is not None and total <= _SMALL
         self.kept = [*(self.kept or ()), *(rows or ())] if small else None
 
     def merge(self, other: Self) -> Self:
         """Add the other's bins."""
         self.sums += other.sums
-        self.n_rows += other.n_rows
+        self.n_rows, self.squares = self.n_rows + other.n_rows, self.squares + other.squares
+        self.whole, self.soft = self.whole and other.whole, self.soft or other.soft
         self._keep(other.kept)
         return self
 
-    def finish(self) -> Result:
-        """The metric itself of few rows; of many, from the bins, with normal draws of their sums."""
-        draws = self.n_draws or (199 if self.smooth else N_DRAWS)
+    def finish(self) -> Estimate:
+        """The error and its null."""
+        mass, stated, happened, _ = self.sums
+        total = float(mass.sum())
+        value = float(self._errors((happened - stated)[None, :])[0]) / total
+        noise, how = (None, "") if self.soft or not self.whole else self._noise()
+        draws = None if noise is None else np.concatenate([self._errors(part) for part in noise]) / total
+        shared: dict[str, Any] = {
+            "name": "smooth_calibration_error" if self.smooth else "expected_calibration_error",
+            "value": value,
+            "n": effective_size(total, self.squares, whole=self.whole),
+            "method": self._method() + how,
+        }
+        details = {"bandwidth": value} if self.smooth else self._per_bin()
+        if draws is None:
+            reason = f"{_NO_INTERVAL}; {_SOFT if self.soft else NO_EXACT_LAW}"
+            return Estimate(**shared, reason=reason, details=details)
+        law = SimulatedLaw(draws)
+        floor = {"noise_floor": law.mean, "above_noise": max(0.0, value - law.mean)}
+        fields = law.estimate_fields(value, level=NULL_LEVEL)
+        return Estimate(**shared, **fields, reason=_NO_INTERVAL, details=floor | details)
+
+    def _errors(self, residuals: np.ndarray) -> np.ndarray:
+        """Total weight times the error, of rows (b, bins) of summed residuals."""
+        if not self.smooth:
+            return np.asarray(np.abs(residuals).sum(axis=1))
+        total = float(self.sums[0].sum())
+        return total * np.array([smooth_error(row / total) for row in residuals])
+
+    def _noise(self) -> tuple[Iterator[np.ndarray], str]:
+        """Batches (b, bins) of residuals under calibration, and how they are drawn."""
+        rng = generator(self.random_state)
         if self.kept is not None:
-            f, y, w = joined(self.kept)
-            options: dict[str, Any] = {
-                "sample_weight": w, "n_draws": draws, "random_state": self.random_state
-            }  # fmt: skip
-            if self.smooth:
-                return smooth_calibration_error(y, f, **options)
-            return expected_calibration_error(y, f, n_bins=self.n_bins, **options)
-        mass, stated, happened, variance = self.sums
-        total, rng = float(mass.sum()), generator(self.random_state)
-        noise = rng.normal(size=(draws, mass.size)) * np.sqrt(variance)
+            levels = ScoreTable.of_sorted_rows(sorted_rows(self.kept)).levels()
+            if n_coins(levels, self.n_draws) <= MAX_COINS:
+                how = f", exact Monte Carlo by score level, {self.n_draws} draws"
+                return self._noise_of_levels(levels, rng), how
+        return self._noise_of_bins(rng), f", binomial bin sums, {self.n_draws} draws"
+
+    def _noise_of_levels(self, levels: ScoreLevels, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        index = self.bin_of(levels.values)
+        first = np.flatnonzero(np.append(True, index[1:] != index[:-1]))
+        expected = np.add.reduceat(levels.trials * levels.values, first)
+        for hits in simulated_hits(levels, self.n_draws, rng):
+            residuals = np.zeros((len(hits), self.sums.shape[1]))
+            residuals[:, index[first]] = np.add.reduceat(hits, first, axis=1, dtype=np.float64) - expected
+            yield residuals
+
+    def _noise_of_bins(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        _, stated, _, variance = self.sums
+        trials, chance = binomial_like(stated, variance)
+        batch = max(1, (1 << 20) // stated.size)
+        for start in range(0, self.n_draws, batch):
+            shape = (min(batch, self.n_draws - start), stated.size)
+            few = rng.binomial(np.where(trials <= _MOST_TRIALS, trials, 0).astype(np.int64), chance, shape)
+            yield np.where(trials <= _MOST_TRIALS, few, rng.poisson(stated, shape)) - stated
+
+    def _method(self) -> str:
         if self.smooth:
-            value = smooth_error((happened - stated) / total)
-            drawn = total * np.array([smooth_error(part / total) for part in noise])
-            method = f"reflected Gaussian kernel on {CELLS} cells, bandwidth equal to the error"
-            return with_null("smooth_calibration_error", value, total, drawn, method, {"bandwidth": value})
+            return f"reflected Gaussian kernel on {CELLS} cells, bandwidth equal to the error"
+        return f"{self.sums.shape[1]} {self.strategy} bins"
+
+    def _per_bin(self) -> dict[str, Any]:
+        mass, stated, happened, _ = self.sums
         with np.errstate(invalid="ignore"):
             per_bin = {"mass": mass, "mean_score": stated / mass, "frequency": happened / mass}
-        details: dict[str, Any] = {key: column.tolist() for key, column in per_bin.items()}
-        details["edges"] = (np.arange(1, mass.size) / mass.size).tolist()
-        value = float(np.abs(happened - stated).sum()) / total
-        method = f"{mass.size} uniform bins, normal bin sums"
-        return with_null(
-            "expected_calibration_error", value, total, np.abs(noise).sum(axis=1), method, details
-        )
+        return {key: column.tolist() for key, column in per_bin.items()} | {"edges": self.edges.tolist()}
+
+
+def binomial_like(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Trials and chance of the binomial laws with given means and (nearly: trials are whole) variances.
+
+    Events with different probabilities have a Poisson-binomial number; the binomial law of the same mean and
+    variance is close to it at any size, also where a normal law is not.
+
+    References
+    ----------
+    Ehm (1991), Binomial approximation to the Poisson binomial distribution, Statistics and Probability
+    Letters 11.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics.reliability.binned_states import binomial_like
+    >>> trials, chance = binomial_like(np.array([3.0, 0.0]), np.array([2.1, 0.0]))  # ten coins of 0.3
+    >>> trials.tolist(), chance.round(2).tolist()
+    ([10.0, 0.0], [0.3, 0.0])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # mean = n p and variance = n p (1 - p); certain events have p = 1.
+        trials = np.where(mean > 0, mean**2 / np.maximum(mean - variance, 0.0), 0.0)
+        trials = np.where(trials <= _MOST_TRIALS, np.ceil(trials - 1e-9 * np.maximum(trials, 1.0)), trials)
+        trials = np.maximum(trials, np.ceil(mean))
+        chance = np.where(mean > 0, np.minimum(mean / trials, 1.0), 0.0)
+    return trials, chance
+
+
+def smooth_error(residuals: np.ndarray) -> float:
+    """The bandwidth at which the smoothed residuals on equal cells of [0, 1] have that l1 norm."""
+    spectrum = fft.dct(residuals, type=2)
+    frequencies = (np.pi * np.arange(residuals.size)) ** 2 / 2
+
+    def excess(bandwidth: float) -> float:
+        smoothed = fft.idct(spectrum * np.exp(-frequencies * bandwidth**2), type=2)
+        return float(np.abs(smoothed).sum()) - bandwidth
+
+    if excess(1e-6) <= 0:
+        return 0.0
+    return float(optimize.brentq(excess, 1e-6, 1.0, xtol=1e-10))

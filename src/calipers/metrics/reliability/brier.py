@@ -9,19 +9,22 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.inference import SimulatedLaw, normal_quantile
-from calipers.inputs import check_confidence, check_count
-from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
-from calipers.metrics.reliability.isotonic import isotonic_frequencies, pooled_scores
+from calipers.inputs import NO_EXACT_LAW, Weights, check_confidence, check_count
+from calipers.metrics.reliability.calibration_test import (
+    MAX_COINS,
+    NULL_LEVEL,
+    levels_to_draw,
+    simulated_hits,
+)
+from calipers.metrics.reliability.isotonic import isotonic_frequencies
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.summary import row_moments
-from calipers.metrics.reliability.worst_interval import SupInterval
+from calipers.metrics.reliability.score_table import pooled_scores
 from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate, EstimateTable
 
 _NO_LAW = "an isotonic fit has no normal law, so there is no standard error or interval"
-_NOWHERE = SupInterval(0.0, math.nan, math.nan, 0)
 
 
 def brier_decomposition(
@@ -102,7 +105,7 @@ def brier_decomposition(
     values, mass, sums = pooled_scores(rows)
     lost, won = _parts(values, mass, sums)
     total = float(mass.sum())
-    n = int(total) if total == int(total) else total
+    n = total if rows.weights is None else Weights.of(rows.weights).effective
     brier, spread = _brier(rows)
     z = normal_quantile(level)
     shared: dict[str, Any] = {"n": n, "method": "isotonic (CORP) decomposition", "reason": _NO_LAW}
@@ -122,13 +125,13 @@ def brier_decomposition(
 
 
 def _brier(rows: BinaryRows) -> tuple[float, float]:
-    """Weighted mean of (y - f)^2 and its standard error; whole-number weights are repetitions."""
+    """Weighted mean of (y - f)^2 and its standard error."""
     squares = np.concatenate([event_brier_rows(f, y) for f, y, _ in rows.blocks()])
     if rows.weights is None:
         return float(squares.mean()), float(squares.std() / math.sqrt(squares.size))
-    w, mean = rows.weights, row_moments(rows, _NOWHERE).second_moment
-    power = 1 if np.array_equal(w, np.floor(w)) else 2
-    return mean, float(np.sqrt(np.sum(w**power * (squares - mean) ** 2)) / w.sum())
+    weights = Weights.of(rows.weights)
+    mean = float(np.sum(weights.mass * squares)) / weights.total
+    return mean, math.sqrt(float(np.sum(weights.noise * (squares - mean) ** 2))) / weights.total
 
 
 def _parts(values: np.ndarray, mass: np.ndarray, sums: np.ndarray) -> tuple[float, float]:
@@ -152,31 +155,21 @@ def _miscalibration(
     n_draws: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    values, mass, sums = pooled
-    levels = ScoreLevels(values, mass, sums)
-    reason = _no_null(rows, levels, n_draws)
-    if reason:
-        return Estimate(name="miscalibration", value=value, **(shared | {"reason": f"{_NO_LAW}; {reason}"}))
-    draws = [
-        _parts(values, mass, hits.astype(float))[0]
-        for batch in simulated_hits(levels, n_draws, rng)
-        for hits in batch
-    ]
+    reason = "soft labels have no Bernoulli law" if rows.soft else "" if rows.whole else NO_EXACT_LAW
+    levels = None if reason else levels_to_draw(ScoreLevels(*pooled), n_draws=n_draws, most_coins=MAX_COINS)
+    if levels is None:
+        reason = f"{_NO_LAW}; {reason or 'too many distinct scores to simulate the null'}"
+        return Estimate(name="miscalibration", value=value, **(shared | {"reason": reason}))
+
+    def lost(hits: np.ndarray) -> float:
+        return _parts(levels.values, levels.trials, hits.astype(float))[0]
+
+    draws = [lost(hits) for batch in simulated_hits(levels, n_draws, rng) for hits in batch]
     return Estimate(
         name="miscalibration",
         value=value,
         **shared,
-        **SimulatedLaw(np.array(draws)).estimate_fields(value, level=NULL_LEVEL),
+        # Of cells of the score the test looks at what is lost by cell.
+        **SimulatedLaw(np.array(draws)).estimate_fields(lost(levels.hits), level=NULL_LEVEL),
         details={"noise_floor": float(np.mean(draws))},
     )
-
-
-def _no_null(rows: BinaryRows, levels: ScoreLevels, n_draws: int) -> str:
-    """Why the null is not simulated; empty when it is."""
-    if rows.soft:
-        return "soft labels have no Bernoulli law"
-    if rows.weights is not None and not np.array_equal(rows.weights, np.floor(rows.weights)):
-        return "weights that are not whole numbers have no binomial law by level"
-    if n_coins(levels, n_draws) > MAX_COINS:
-        return "too many distinct scores to simulate the null"
-    return ""

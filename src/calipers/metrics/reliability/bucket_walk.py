@@ -1,126 +1,147 @@
-"""The walk of w (y - f) over sorted scores, read from bucket sums and from the rows of open buckets."""
+"""The walk of w (y - f) over the scores of rows in memory: the passes of a stream, or a shorter way.
+
+Rows on the host go through `CalibrationState` as blocks of a stream do, in expected linear time: on
+spread-out scores a few rows in a thousand are sorted. Three shorter ways give the same numbers: scores of
+few values are counted by comparison, scores that come sorted are walked as they are, and arrays of other
+libraries are sorted and cumulated where they lie.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calipers.arrays import generator
-from calipers.inference.state import Result
-from calipers.metrics.reliability.calibration_measure import error_from_parts
-from calipers.metrics.reliability.calibration_test import (
-    MAX_RANGE_COINS,
-    asymptotic_test,
-    exact_test,
-    n_coins,
+from calipers.arrays import namespace
+from calipers.metrics.reliability.calibration_states import (
+    CalibrationOptions,
+    CalibrationState,
+    OpenRowsState,
+    walk_of_table,
 )
-from calipers.metrics.reliability.extremes import Extreme
-from calipers.metrics.reliability.levels import ScoreLevels
-from calipers.metrics.reliability.multiclass import ClassPart
-from calipers.metrics.reliability.range_law import range_survival
-from calipers.metrics.reliability.score_buckets import BucketSums
-from calipers.metrics.reliability.score_columns import ScoredRows
-from calipers.metrics.reliability.summary import RowMoments, bound_fields
-from calipers.metrics.reliability.worst_interval import SupInterval, interval_between
+from calipers.metrics.reliability.calibration_test import FEW_SURPRISES, MAX_RANGE_COINS, levels_to_draw
+from calipers.metrics.reliability.extremes import TIE, SupInterval, interval_between
+from calipers.metrics.reliability.levels import ScoreLevels, has_more_levels_than
+from calipers.metrics.reliability.ordered_walk import extremes_by_sorting, extremes_of_sorted
+from calipers.metrics.reliability.rows import BinaryRows
+from calipers.metrics.reliability.score_buckets import EqualBuckets
+from calipers.metrics.reliability.score_table import ScoreTable, score_levels
+from calipers.metrics.reliability.summary import RowMoments, Walk, row_moments
 
-if TYPE_CHECKING:
-    from calipers.metrics.reliability.calibration_states import CalibrationState
+UNTESTED = CalibrationOptions(n_draws=0)
+# Rows given to the buckets at a time.
+_BLOCK = 1 << 16
+# Fewer rows than this are sorted as a whole; the choice between ways looks at a sample of as many.
+_SMALL, _SAMPLE = 100_000, 2048
+# Buckets, and the width of a range of scores below which they are laid between its ends.
+_N_BUCKETS, _NARROW = 1 << 15, 0.5
+# Share of the rows that may be kept and sorted, before buckets are rather cut finer.
+_OPEN = 0.125
+# Up to so many levels, comparing all rows with each level is faster than any sort.
+_FEW_LEVELS = 32
+_CACHED = 1 << 15
 
 
-def estimate_from_buckets(state: CalibrationState, rows: ScoredRows | None) -> Result:
-    """The calibration estimate from bucket sums and the sorted rows of open buckets."""
-    found, moments, bounds = class_part(state, rows, n_statements=state.options.n_models)
-    highest = float(state.buckets.high.max())
-    null = null_of(state, found, moments)
-    return error_from_parts(
-        found, moments, bounds, null, highest=highest, confidence=state.options.confidence
+def sup_interval(rows: BinaryRows) -> SupInterval:
+    """c_emp, its interval and its sign; ties are pooled, -0.0 equals 0.0, any array library.
+
+    Where several intervals attain the maximum, a narrow one is reported: zero steps at its ends are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics.reliability import BinaryRows, sup_interval
+    >>> sup_interval(BinaryRows(np.array([0.2, 0.5, 0.5]), np.array([False, True, True])))
+    SupInterval(value=0.3333333333333333, low=0.2, high=0.5, sign=1)
+    """
+    rows = rows.present()
+    if (table := _few_levels(rows)) is not None:
+        return table.sup_interval()
+    found = _ordered(rows)
+    return _passed(rows, UNTESTED, 1).found if found is None else found
+
+
+def walk_of_rows(rows: BinaryRows, options: CalibrationOptions, n_tests: int = 1) -> Walk:
+    """What is found over checked rows, for one of ``n_tests`` tests on them."""
+    rows = rows.present()
+    if (table := _few_levels(rows)) is not None:
+        impossible = table.hits[table.high == 0].sum() + (table.mass - table.hits)[table.high == 1].sum()
+        sums: dict[str, Any] = {"squares": rows.total, "impossible": int(impossible), "n_rows": rows.n}
+        return walk_of_table(table, options, n_tests, **sums)
+    found = _ordered(rows)
+    if found is None:
+        return _passed(rows, options, n_tests)
+    moments = row_moments(rows, found)
+    levels = _levels(rows, moments, options.n_draws, n_tests)
+    highest = min(1.0, float(namespace(rows.scores).max(rows.scores)))
+    return Walk(found, moments, levels, highest, rows.n, rows.soft)
+
+
+def _ordered(rows: BinaryRows) -> SupInterval | None:
+    """The error of rows that are in order of score, or sorted best where they lie; None for all others."""
+    tie = TIE * rows.total
+    if not rows.on_host:
+        return interval_between(*extremes_by_sorting(rows, tie), rows.total)
+    if rows.n <= _SMALL or not _may_be_sorted(rows.scores):
+        return None
+    found = extremes_of_sorted(rows, tie)
+    return None if found is None else interval_between(*found, rows.total)
+
+
+def _may_be_sorted(scores: np.ndarray) -> bool:
+    sample = scores[:: scores.size // _SAMPLE]
+    return bool(np.all(sample[1:] >= sample[:-1]))
+
+
+def _levels(rows: BinaryRows, moments: RowMoments, n_draws: int, n_tests: int) -> ScoreLevels | None:
+    """What the null of ordered rows is drawn from, looked for only where it may be used."""
+    if rows.soft or not moments.whole:
+        return None
+    most = MAX_RANGE_COINS // n_tests // n_draws
+    if has_more_levels_than(rows, most) and moments.variance >= FEW_SURPRISES:
+        return None
+    return levels_to_draw(score_levels(rows), n_draws=n_draws, n_tests=n_tests)
+
+
+def _passed(rows: BinaryRows, options: CalibrationOptions, n_tests: int) -> Walk:
+    """The passes of `CalibrationState` over blocks of the rows, with buckets where the scores are."""
+    low, high = float(rows.scores.min()), min(1.0, float(rows.scores.max()))
+    place = EqualBuckets(_N_BUCKETS, low, high) if high - low < _NARROW else EqualBuckets(_N_BUCKETS)
+    state: CalibrationState | OpenRowsState = CalibrationState(
+        options, place, n_tests=n_tests, kept_rows=max(_SMALL, int(_OPEN * rows.n))
     )
+    for block in rows.blocks(_BLOCK):
+        state.add(block)
+    while (following := state.advance()) is not None:
+        state = following
+        for block in rows.blocks(_BLOCK):
+            state.add(block)
+    return state.walk()
 
 
-def class_part(state: CalibrationState, rows: ScoredRows | None, *, n_statements: int) -> ClassPart:
-    """The worst interval, the moments of the rows and the bounds when so many statements are made."""
-    total, squared, square_sum, variance, impossible = state.totals.tolist()
-    found = interval_between(*walk_extremes(state, rows), total)
-    inside = inside_sums(state, rows, found)
-    weight = float(inside[2])
-    moments = RowMoments(
-        total=total,
-        squared_total=squared,
-        second_moment=square_sum / total,
-        variance=variance,
-        inside=weight,
-        stated=float(inside[3]) / weight if weight else math.nan,
-        happened=float(inside[4]) / weight if weight else math.nan,
-        inside_square=float(inside[5]),
-        impossible=int(impossible),
-    )
-    confidence = state.options.confidence
-    bounds = bound_fields(state.n_rows, found, moments, confidence=confidence, n_models=n_statements)
-    return found, moments, bounds
+def _few_levels(rows: BinaryRows) -> ScoreTable | None:
+    """Rows that count once and have few scores, counted level by level; None for all others."""
+    if rows.n <= _SMALL or rows.weights is not None or rows.soft:
+        return None
+    values = np.unique(rows.scores[:: rows.n // _SAMPLE])
+    if values.size > _FEW_LEVELS or values[-1] > 1:
+        return None
+    counts = _count_levels(rows, values)
+    return None if counts is None else ScoreTable.of_levels(values.astype(np.float64) + 0.0, *counts)
 
 
-def walk_extremes(state: CalibrationState, rows: ScoredRows | None) -> tuple[Extreme, Extreme]:
-    """Highest and lowest reading, over bucket ends and, in open buckets, over every score."""
-    top, bottom = Extreme(1, state.tie), Extreme(-1, state.tie)
-    ends = np.cumsum(state.buckets.rises - state.buckets.falls)
-    starts = np.concatenate([[0.0], ends[:-1]])
-    filled = np.flatnonzero(state.buckets.sums[2] > 0)
-    readings, scores = ends[filled], state.buckets.high[filled]
-    if rows is not None:
-        inner, at = _inner_readings(state, rows, starts)
-        # Scores in order; a bucket's end is also the last inner reading of an open bucket.
-        place = np.searchsorted(at, scores, side="right")
-        readings, scores = np.insert(inner, place, readings), np.insert(at, place, scores)
-    top.update(readings, scores)
-    bottom.update(readings, scores)
-    return top, bottom
-
-
-def _inner_readings(
-    state: CalibrationState, rows: ScoredRows, starts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Readings at the ends of blocks of equal scores inside open buckets."""
-    f, y, w = rows
-    running = np.cumsum((y - f) if w is None else w * (y - f))
-    bucket = state.bucket_of(f)
-    first = np.flatnonzero(np.diff(bucket, prepend=-1))
-    before = np.where(first > 0, running[first - 1], 0.0)
-    running += np.repeat(starts[bucket[first]] - before, np.diff(first, append=f.size))
-    is_end = np.append(f[1:] != f[:-1], True)
-    return running[is_end], f[is_end]
-
-
-def inside_sums(state: CalibrationState, rows: ScoredRows | None, found: SupInterval) -> np.ndarray:
-    """Bucket sums over the rows with a score in (low, high]; a closed bucket lies inside or outside."""
-    buckets = state.buckets
-    with np.errstate(invalid="ignore"):
-        whole = (buckets.low > found.low) & (buckets.high <= found.high)
-        touched = ~whole & (buckets.high > found.low) & (buckets.low <= found.high)
-    sums = buckets.sums[:, whole].sum(axis=1)
-    if rows is None or not touched.any():
-        return np.asarray(sums)
-    f, y, w = rows
-    cut = touched[state.bucket_of(f)] & (f > found.low) & (f <= found.high)
-    part = BucketSums(1)
-    part.add(np.zeros(int(cut.sum()), dtype=np.int64), (f[cut], y[cut], None if w is None else w[cut]))
-    return np.asarray(sums + part.sums[:, 0])
-
-
-def null_of(state: CalibrationState, found: SupInterval, moments: RowMoments) -> dict[str, Any]:
-    """The test of calibration: exact where every bucket holds one score, else the Brownian range."""
-    scale = math.sqrt(moments.variance)
-    extra = {"asymptotic_p_value": range_survival(found.value * moments.total / scale) if scale else None}
-    filled = state.buckets.sums[2] > 0
-    if (
-        state.buckets.low[filled] == state.buckets.high[filled]
-    ).all() and moments.squared_total == moments.total:
-        values, trials, hits = (
-            x[filled] for x in (state.buckets.high, state.buckets.sums[2], state.buckets.sums[4])
-        )
-        levels = ScoreLevels(values, trials, hits)
-        if n_coins(levels, state.options.n_draws) <= MAX_RANGE_COINS:
-            draws = generator(state.options.random_state)
-            return exact_test(levels, n_draws=state.options.n_draws, generator=draws) | extra
-    return asymptotic_test(found.value, moments.variance, moments.total) | extra
+def _count_levels(rows: BinaryRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows and events at each value; None as soon as a row has another score."""
+    trials, hits = np.zeros(values.size), np.zeros(values.size)
+    for start in range(0, rows.n, _CACHED):
+        f, y = rows.scores[start : start + _CACHED], rows.outcomes[start : start + _CACHED]
+        seen = 0
+        for k, value in enumerate(values):
+            at = f == value
+            count = int(np.count_nonzero(at))
+            trials[k] += count
+            hits[k] += np.count_nonzero(np.logical_and(at, y, out=at))
+            seen += count
+        if seen < f.size:
+            return None
+    return trials, hits

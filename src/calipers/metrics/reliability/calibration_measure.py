@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from calipers.arrays import Array, RandomState, as_array, generator, namespace
+from calipers.arrays import RandomState, as_array
 from calipers.exceptions import InputError
 from calipers.inputs import check_confidence, check_count
+from calipers.metrics.reliability.bucket_walk import walk_of_rows
+from calipers.metrics.reliability.calibration_states import CalibrationOptions
 from calipers.metrics.reliability.calibration_test import N_DRAWS
-from calipers.metrics.reliability.multiclass import (
-    ClassRows,
-    check_class_rows,
-    check_reliability_rows,
-    classes_together,
-)
-from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.summary import (
-    SOFT_REASON,
-    WEIGHTS_REASON,
-    RowMoments,
-    bound_fields,
-    in_words,
-    null_fields,
-    row_moments,
-)
-from calipers.metrics.reliability.worst_interval import SupInterval, sup_interval
+from calipers.metrics.reliability.class_errors import classes_together
+from calipers.metrics.reliability.multiclass import check_class_rows, check_reliability_rows
+from calipers.metrics.reliability.summary import error_from_walk
 from calipers.results import Estimate
 
 MULTICLASS = ("top_label", "classwise", "max")
-_FIELDS = ("p_value", "alternative", "null_high", "null_level")
 
 
 def calibration_error(
@@ -65,11 +51,11 @@ def calibration_error(
         label is right" (ties of columns go to the first), the mean over classes of each column's error,
         or the largest of them. The last two have a null law and bounds that hold for all classes at once.
     sample_weight : array of shape (n,), optional
-        Weights. Whole numbers are repetitions; other weights count each row as one draw.
+        Weights. Whole numbers are repetitions; other weights are importance weights, and nothing is tested.
     classes : sequence of K labels, optional
         The label of every column, when it cannot be read off ``y_true``.
     confidence : float
-        One-sided level of ``high`` and of ``details["low_bound"]``.
+        Level of ``low`` and of ``high``, each for itself: both ends are one-sided.
     n_models : int
         How many models are judged on these rows; the allowed error is divided by it, so that the bounds
         hold for all of them, also for the one that is chosen because of its bound.
@@ -81,13 +67,15 @@ def calibration_error(
     Returns
     -------
     Estimate
-        ``high`` is a one-sided guaranteed upper bound for the population error of a model fixed before
-        these rows were seen; ``low`` is 0, so that [low, high] is a valid interval. ``details`` has
-        ``interval`` (p1, p2] (p1 is -inf when it starts below every score; None when nothing stands out),
-        ``sign`` (1: events happen more often than stated there, -1: less often), ``sentence`` in words,
-        ``asymptotic_high``, ``low_bound`` (asymptotic), ``asymptotic_band`` and ``guaranteed_band``
-        (two-sided), ``guaranteed`` (whether ``high`` is), ``brier``, ``noise_floor`` (mean of the null),
-        ``asymptotic_p_value`` and ``impossible`` (rows whose outcome was given probability 0).
+        ``high`` is a one-sided guaranteed upper bound for the population error of a model fixed before these
+        rows were seen. ``low`` is a one-sided lower bound by inverting the test: 0 exactly when the test
+        does not reject, the smallest positive number (printed "> 0") when no more can be shown. ``details``
+        has ``interval`` (p1, p2] (p1 is -inf when it starts below every score; None when nothing stands
+        out), ``sign`` (1: events happen more often than stated there, -1: less often), ``sentence`` in
+        words, ``asymptotic_high``, ``low_bound`` (asymptotic, without the test), ``asymptotic_band`` and
+        ``guaranteed_band`` (two-sided), ``guaranteed`` (whether ``high`` is), ``brier``, ``noise_floor``
+        (mean of the null), ``asymptotic_p_value`` and ``impossible`` (rows whose outcome was given
+        probability 0).
 
     Raises
     ------
@@ -100,8 +88,10 @@ def calibration_error(
     not matter. ``std_error`` is that of the mean residual in the maximising interval; it describes c_emp
     well when the population error is far above the noise floor and is too large below.
     Test: outcomes are redrawn as coins with the stated probabilities, level by level (exact at any n);
-    beyond 1e7 coins the law of the range of Brownian motion. It is strong against shifts and errors in one
-    region of scores and weak against wrong slopes: `calibration_tests` adds the tests that see those.
+    beyond 1e7 coins the law of the range of Brownian motion, or, where the number of events has a variance
+    below 100, draws by 500 cells of the score: with few expected events no asymptotic law holds, however many
+    rows there are. It is strong against shifts and errors in one region of scores and weak against wrong
+    slopes: `calibration_tests` adds the tests that see those.
     Upper bound: empirical Bernstein on the one interval the population chooses (see
     `calipers.metrics.reliability.upper_bound`). With unequal weights only the asymptotic one exists.
     A small error does not say that f is close to P(Y = 1 | X): Theorem 1 of the paper shows that no sample
@@ -128,96 +118,20 @@ def calibration_error(
     """
     if multiclass not in MULTICLASS:
         raise InputError(f"multiclass must be one of {', '.join(MULTICLASS)}, got {multiclass!r}.")
-    options: dict[str, Any] = {
-        "confidence": check_confidence(confidence),
-        "n_models": check_count(n_models, name="n_models"),
-        "n_draws": check_count(n_draws, name="n_draws"),
-        "generator": generator(random_state),
-    }
+    options = CalibrationOptions(
+        confidence=check_confidence(confidence),
+        n_models=check_count(n_models, name="n_models"),
+        n_draws=check_count(n_draws, name="n_draws"),
+        random_state=random_state,
+    )
     scores = as_array(probabilities, name="probabilities")
     if scores.ndim == 2 and scores.shape[1] > 2:
         rows = check_class_rows(y_true, probabilities, classes=classes, sample_weight=sample_weight)
-        return error_of_classes(rows, multiclass, **options)
+        if multiclass != "top_label":
+            return classes_together(rows, multiclass, options)
+        estimate = error_from_walk(walk_of_rows(rows.top_label(), options), options)
+        return replace(estimate, details={**estimate.details, "multiclass": "top_label"})
     binary = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     )
-    return error_of_rows(binary, **options)
-
-
-def error_of_classes(rows: ClassRows, multiclass: str, **options: Any) -> Estimate:
-    """The estimate of a problem with several classes, from checked rows."""
-    if multiclass == "top_label":
-        estimate = error_of_rows(rows.top_label(), **options)
-        details = dict(estimate.details) | {"multiclass": "top_label"}
-        return Estimate(**(estimate.to_dict() | {"details": details}))
-    return classes_together(rows, multiclass, **options)
-
-
-def error_of_rows(
-    rows: BinaryRows,
-    *,
-    confidence: float = 0.95,
-    n_models: int = 1,
-    n_draws: int = N_DRAWS,
-    generator: np.random.Generator,
-    name: str = "calibration_error",
-) -> Estimate:
-    """The estimate from checked binary rows; every sup-interval error in the package is made here."""
-    found = sup_interval(rows)
-    moments = row_moments(rows, found)
-    bounds = bound_fields(rows.counted, found, moments, confidence=confidence, n_models=n_models)
-    null = null_fields(rows, found, moments, n_draws=n_draws, generator=generator)
-    highest = _top(namespace(rows.scores), rows.scores)
-    return error_from_parts(
-        found, moments, bounds, null, highest=highest, soft=rows.soft, confidence=confidence, name=name
-    )
-
-
-def error_from_parts(
-    found: SupInterval,
-    moments: RowMoments,
-    bounds: dict[str, Any],
-    null: dict[str, Any],
-    *,
-    highest: float,
-    soft: bool = False,
-    confidence: float = 0.95,
-    name: str = "calibration_error",
-) -> Estimate:
-    """The estimate from the numbers it is made of, however the rows were read."""
-    reasons = ([SOFT_REASON] if soft else []) + ([] if bounds["guaranteed"] else [WEIGHTS_REASON])
-    kind = "guaranteed (empirical Bernstein)" if bounds["guaranteed"] else "asymptotic"
-    return Estimate(
-        name=name,
-        value=found.value,
-        std_error=moments.std_error(found.value),
-        low=0.0,
-        high=bounds["high"],
-        confidence=confidence,
-        n=moments.total,
-        **{field: null.get(field) for field in _FIELDS},
-        method=f"sup-interval error, {kind} upper bound" + (f", {null['test']}" if null["test"] else ""),
-        reason="; ".join(reasons),
-        details=_details(highest, found, moments, bounds, null),
-    )
-
-
-def _details(highest: float, found: Any, moments: Any, bounds: Any, null: Any) -> dict[str, Any]:
-    return {
-        "interval": None if found.sign == 0 else (found.low, found.high),
-        "sign": found.sign,
-        "sentence": in_words(found, moments, highest),
-        **{key: bounds[key] for key in bounds if key != "high"},
-        "brier": moments.second_moment,
-        "share_in_interval": moments.inside / moments.total,
-        "stated_in_interval": moments.stated,
-        "observed_in_interval": moments.happened,
-        "noise_floor": null.get("null_mean"),
-        "p_std_error": null.get("p_std_error"),
-        "asymptotic_p_value": null.get("asymptotic_p_value"),
-        "impossible": moments.impossible,
-    }
-
-
-def _top(xp: Any, scores: Array) -> float:
-    return min(1.0, float(xp.max(scores)))
+    return error_from_walk(walk_of_rows(binary, options), options)

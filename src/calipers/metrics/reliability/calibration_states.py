@@ -3,7 +3,10 @@
 The walk of w (y - f) over sorted scores is known at the ends of buckets from sums alone, and inside a
 bucket it cannot leave [start - falls, start + rises]. A first pass adds up buckets; only those whose box
 reaches beyond the extremes at bucket ends are opened: cut finer in a further pass while they hold too many
-rows, kept row by row once they do not. A bucket whose rows all have one score never needs opening.
+rows, kept row by row once they do not. A bucket whose rows all have one score never needs opening. Few rows
+are kept as they are, and never see a bucket.
+
+Rows in memory take the same passes (`calipers.metrics.reliability.bucket_walk`).
 """
 
 from __future__ import annotations
@@ -17,27 +20,36 @@ from calipers.arrays.compiled import kernels
 from calipers.arrays.ordered_bits import pack_outcomes
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import are_whole
 from calipers.metrics.entry import MetricEntry, known_options
-from calipers.metrics.reliability.bucket_walk import estimate_from_buckets
-from calipers.metrics.reliability.calibration_measure import calibration_error
-from calipers.metrics.reliability.calibration_test import N_DRAWS
+from calipers.metrics.reliability.calibration_test import (
+    FEW_SURPRISES,
+    MAX_RANGE_COINS,
+    N_DRAWS,
+    levels_to_draw,
+    n_cells,
+)
 from calipers.metrics.reliability.extremes import TIE
-from calipers.metrics.reliability.score_buckets import BucketSums, Grid, equal_bucket
+from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
 from calipers.metrics.reliability.score_columns import (
     Column,
     ScoredRows,
     binary_rows,
+    impossible_rows,
     joined,
     outcomes,
+    sorted_rows,
     stated,
-    totals_of,
     unit_scores,
     unpacked,
 )
+from calipers.metrics.reliability.score_table import ScoreTable
+from calipers.metrics.reliability.summary import Walk, error_from_walk
 
 _N_BUCKETS = 1 << 16
+_EQUAL = EqualBuckets(_N_BUCKETS)
 # Few enough rows to keep, in all open buckets (eight bytes each) or in all.
-_KEPT_ROWS = 10_000_000
+_KEPT_ROWS = 4_000_000
 _SMALL = 100_000
 # Rows that wait for their buckets, at most: they keep the tables of their blocks.
 _PUT_OFF = 1 << 19
@@ -54,22 +66,23 @@ class CalibrationOptions:
 
 
 class CalibrationState(State):
-    """One counting pass over buckets; the first has equal widths on [0, 1], later ones the given edges.
+    """One counting pass over buckets; those of the first are equal, later ones cut some of them finer.
 
     Parameters
     ----------
     options : CalibrationOptions
         Of the metric.
-    edges : array or None
-        Inner edges of the buckets; None means ``n_buckets`` of equal width, a power of two, so that the
-        bucket of a score is found without rounding.
+    place : EqualBuckets or Grid
+        The bucket of every score.
     column : int, "top" or None
         The class that is told from the rest, or the most probable label; None means the second of two
         columns, the most probable label of more.
-    n_buckets : int
-        Buckets of the first pass.
     n_states : int
         States that share the memory for rows that are kept.
+    n_tests : int
+        Tests that share the draws.
+    kept_rows : int or None
+        Rows of open buckets that may be kept, in all those states.
     base : (CalibrationState, bool array) or None
         The pass before, and which of its buckets are cut finer here; the others are taken over as they are.
     """
@@ -78,36 +91,42 @@ class CalibrationState(State):
         "base",
         "buckets",
         "column",
-        "edges",
-        "grid",
+        "has_many_scores",
+        "impossible",
         "kept",
-        "n_buckets",
+        "kept_rows",
         "n_rows",
         "n_states",
+        "n_tests",
         "near",
         "options",
+        "place",
         "put_off",
-        "totals",
+        "soft",
+        "squares",
+        "whole",
     )
-    SHARED = ("base", "edges", "grid", "near")
+    SHARED = ("base", "near", "place")
 
     def __init__(
         self,
         options: CalibrationOptions,
-        edges: np.ndarray | None = None,
+        place: EqualBuckets | Grid = _EQUAL,
         *,
         column: Column = None,
-        n_buckets: int = _N_BUCKETS,
         n_states: int = 1,
+        n_tests: int = 1,
+        kept_rows: int | None = None,
         base: tuple[CalibrationState, np.ndarray] | None = None,
     ) -> None:
-        self.options, self.edges, self.column, self.n_buckets = options, edges, column, n_buckets
-        self.n_states = n_states
-        self.base, self.grid = base, None if edges is None else Grid(edges, n_buckets)
-        self.buckets = BucketSums(n_buckets if edges is None else edges.size + 1)
-        # weight, squared weight, squared residual, variance under calibration, impossible outcomes
-        self.totals, self.n_rows = np.zeros(5), 0
+        self.options, self.place, self.column, self.base = options, place, column, base
+        self.n_states, self.n_tests, self.kept_rows = n_states, n_tests, kept_rows
+        # Rows, sum of their squared weights, and those whose outcome was stated to have probability 0.
+        self.n_rows, self.squares, self.impossible = 0, 0.0, 0
+        self.whole, self.soft = True, False
+        self.has_many_scores = False
         self.kept: list[ScoredRows] | None = [] if base is None else None
+        self.buckets: BucketSums | None = None
         self.near: np.ndarray | None = None
         # Score and outcome of rows that wait for their buckets.
         self.put_off: list[tuple[np.ndarray, np.ndarray]] = []
@@ -119,138 +138,258 @@ class CalibrationState(State):
 
     def fresh(self) -> Self:
         """An empty state of the same pass; what the pass before found is shared, not copied."""
-        other = type(self)(
+        return type(self)(
             self.options,
+            self.place,
             column=self.column,
-            n_buckets=self.n_buckets,
             n_states=self.n_states,
+            n_tests=self.n_tests,
+            kept_rows=self.kept_rows,
             base=self.base,
         )
-        other.edges, other.grid = self.edges, self.grid
-        other.buckets = BucketSums(self.buckets.low.size)
-        return other
 
-    def bucket_of(self, f: np.ndarray) -> np.ndarray:
-        """The bucket of every score; an edge belongs to the bucket above it."""
-        return equal_bucket(f, self.n_buckets) if self.grid is None else self.grid.bucket_of(f)
+    @property
+    def sums(self) -> BucketSums:
+        """The buckets, made when the first row comes."""
+        if self.buckets is None:
+            self.buckets = BucketSums(self.place.n)
+        return self.buckets
 
     def absorb(self, block: Rows) -> None:
         """Add the block to its buckets; keep the rows as long as there are few."""
         if self.base is not None:
             self._absorb_open(block, *self.base)
+        elif (
+            block.fused and block.kernels and block.weights is None and self.n_rows + block.n > self.few_rows
+        ):
+            self._put_off(stated(block, self.column), outcomes(block, self.column))
+        else:
+            self.add(binary_rows(block, self.column))
+
+    def add(self, rows: ScoredRows) -> None:
+        """Add rows, each with a weight above 0; of a later pass those that lie in buckets cut finer."""
+        if self.base is not None:
+            before, is_open = self.base
+            self.sums.add(self.place, before.among_open(rows, is_open))
             return
-        if block.fused and block.kernels and block.weights is None and self.n_rows + block.n > _SMALL:
-            self.put_off.append((stated(block, self.column), outcomes(block, self.column)))
-            self.n_rows += block.n
-            self._keep(None)
-            if sum(f.size for f, _ in self.put_off) >= _PUT_OFF:
-                self.settle()
+        f, y, w = rows
+        self.n_rows += f.size
+        self.whole, self.soft = self.whole and are_whole(w), self.soft or y.dtype != bool
+        self.squares += f.size if w is None else float(np.sum(w * w))
+        self.impossible += impossible_rows(f, y)
+        if self.kept is not None and self.n_rows <= self.few_rows:
+            self.kept.append(rows)
             return
-        rows = binary_rows(block, self.column)
-        self.buckets.add(self.bucket_of(rows[0]), rows)
-        self.totals += totals_of(rows)
-        self.n_rows += rows[0].size
-        self._keep([rows])
+        self._spill()
+        self._look_at(f)
+        self.sums.add(self.place, rows)
+
+    def _put_off(self, f: np.ndarray, happened: np.ndarray) -> None:
+        """Let rows that count once wait: together they are added while the buckets are near the processor."""
+        self._spill()
+        if not self.put_off:
+            self._look_at(f)
+        self.put_off.append((f, happened))
+        self.n_rows, self.squares = self.n_rows + f.size, self.squares + f.size
+        if sum(part.size for part, _ in self.put_off) >= _PUT_OFF:
+            self.settle()
 
     def settle(self) -> None:
-        """Add the rows that were put off: together, while the buckets are near the processor."""
-        for f, happened in self.put_off:
-            kernels().add_to_buckets(f, happened, self.buckets.table, self.totals)
+        """Add the rows that were put off."""
+        if self.buckets is not None:
+            self.buckets.settle()
+        for f, happened in self.put_off:  # by the equal buckets of [0, 1], which the kernel knows
+            self.impossible += kernels().add_to_buckets(f, happened, self.sums.table)
         self.put_off = []
+
+    def _spill(self) -> None:
+        """Rows that were kept as few go to their buckets."""
+        kept, self.kept = self.kept, None
+        if kept:
+            rows = joined(kept)
+            self._look_at(rows[0])
+            self.sums.add(self.place, rows)
+
+    @property
+    def few_rows(self) -> int:
+        """Rows that are kept as they are."""
+        return _SMALL // self.n_states
+
+    @property
+    def most_levels(self) -> int:
+        """Distinct scores for which the exact test can be afforded; 0 without a test."""
+        return MAX_RANGE_COINS // self.n_tests // self.options.n_draws if self.options.n_draws else 0
+
+    def _look_at(self, f: np.ndarray) -> None:
+        """Whether some rows alone show more distinct scores than can be drawn: then nothing decides more."""
+        if not self.has_many_scores:
+            sample = f[: 2 * self.most_levels + 1]
+            self.has_many_scores = np.unique(sample).size > self.most_levels
 
     def _absorb_open(self, block: Rows, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
         if self.near is None:
             self.near = before.near_open(is_open)
-        found = before.open_rows(block, is_open, self.near)
-        self.buckets.add(self.bucket_of(found[0]), found, block.kernels)
+        self.sums.add(self.place, before.open_rows(block, is_open, self.near), block.kernels)
+
+    def among_open(self, rows: ScoredRows, is_open: np.ndarray) -> ScoredRows:
+        """Those of the rows that lie in open buckets."""
+        f, y, w = rows
+        at = np.flatnonzero(is_open[self.place(f)])
+        return f[at], y[at], None if w is None else w[at]
 
     def near_open(self, is_open: np.ndarray) -> np.ndarray:
         """Which equal buckets hold an open bucket."""
-        return is_open if self.grid is None else self.grid.touched(is_open)
+        return self.place.touched(is_open) if isinstance(self.place, Grid) else is_open
 
     def open_rows(self, block: Rows, is_open: np.ndarray, near: np.ndarray) -> ScoredRows:
         """The rows of the block that lie in open buckets: first by equal buckets, then by their own."""
         given, w = stated(block, self.column), block.weights
         if (compiled := block.kernels) is None:
-            rows = np.flatnonzero(near[equal_bucket(unit_scores(given), self.n_buckets)])
+            rows = np.flatnonzero(near[self.equal(unit_scores(given))])
         else:
             room = np.empty(block.n + 1, dtype=np.int64)
             rows = room[: compiled.rows_near(given, near, room)]
+        if w is not None:
+            rows = rows[w[rows] > 0]
         f = unit_scores(given[rows])
-        if self.grid is not None:
-            kept = is_open[self.bucket_of(f)]
+        if isinstance(self.place, Grid):
+            kept = is_open[self.place(f)]
             rows, f = rows[kept], f[kept]
         return f, outcomes(block, self.column, rows), None if w is None else w[rows]
 
     def _take_over(self, before: CalibrationState, is_open: np.ndarray) -> None:
         """The closed buckets of the pass before, each inside one bucket of this one."""
-        filled = np.flatnonzero(~is_open & (before.buckets.sums[2] > 0))
-        at = self.bucket_of(before.buckets.low[filled])
-        for mine, theirs in zip(self.buckets.sums, before.buckets.sums, strict=True):
-            np.add.at(mine, at, theirs[filled])
-        np.minimum.at(self.buckets.low, at, before.buckets.low[filled])
-        np.maximum.at(self.buckets.high, at, before.buckets.high[filled])
-        self.totals, self.n_rows, self.base = before.totals, before.n_rows, None
+        closed = np.flatnonzero(~is_open & (before.sums.mass > 0))
+        self.sums.take_over(before.sums, closed, self.place(before.sums.low[closed]))
+        for name in ("n_rows", "squares", "impossible", "whole", "soft", "has_many_scores"):
+            setattr(self, name, getattr(before, name))
+        self.base = None
 
     def merge(self, other: Self) -> Self:
         """Add the other's buckets and sums."""
         self.settle()
         other.settle()
-        self.buckets.merge(other.buckets)
-        self.totals += other.totals
-        self.n_rows += other.n_rows
-        self._keep(other.kept)
+        self.n_rows, self.squares = self.n_rows + other.n_rows, self.squares + other.squares
+        self.impossible += other.impossible
+        self.whole = self.whole and other.whole
+        self.has_many_scores = self.has_many_scores or other.has_many_scores
+        if self.kept is not None and other.kept is not None and self.n_rows <= self.few_rows:
+            self.kept += other.kept
+            return self
+        self._spill()
+        other._spill()
+        if self.buckets is None:
+            self.buckets = other.buckets
+        elif other.buckets is not None:
+            self.buckets.merge(other.buckets)
         return self
 
-    def _keep(self, rows: list[ScoredRows] | None) -> None:
-        small = self.kept is not None and rows is not None and self.n_rows <= _SMALL
-        self.kept = [*(self.kept or ()), *(rows or ())] if small else None
+    def shed(self) -> None:
+        """Let go of what every worker was given; equal buckets are small, and rows kept may yet need them."""
+        place = self.place
+        super().shed()
+        self.place = place if isinstance(place, EqualBuckets) else self.place
 
-    @property
-    def tie(self) -> float:
-        """Readings closer than this are one reading."""
-        return TIE * float(self.totals[0])
-
-    def advance(self) -> State | None:
+    def advance(self) -> CalibrationState | OpenRowsState | None:
         """Finer buckets where too many rows are open, the open rows themselves, or nothing more."""
         self.settle()
         if self.base is not None:
             self._take_over(*self.base)
         if self.kept is not None:
             return None
-        is_open = self.buckets.open_buckets(self.tie)
+        is_open = self.sums.open_buckets(TIE * float(self.sums.mass.sum())) | self._undecided()
         if not is_open.any():
             return None
-        weights = self.buckets.sums[2][is_open].sum() / self.totals[0]
-        if weights * self.n_rows > _KEPT_ROWS / self.n_states:
+        share = float(self.sums.mass[is_open].sum() / self.sums.mass.sum())
+        if share * self.n_rows > (self.kept_rows or _KEPT_ROWS) / self.n_states:
             return CalibrationState(
                 self.options,
                 self._finer(is_open),
                 column=self.column,
-                n_buckets=self.n_buckets,
                 n_states=self.n_states,
+                n_tests=self.n_tests,
+                kept_rows=self.kept_rows,
                 base=(self, is_open),
             )
         return OpenRowsState(self, is_open)
 
-    def _finer(self, is_open: np.ndarray) -> np.ndarray:
-        """Edges that cut every open bucket into many, and leave the others whole."""
+    def _undecided(self) -> np.ndarray:
+        """Buckets of several scores that the test must tell apart.
+
+        All of them while the scores may be few enough to be drawn one by one; where few outcomes can
+        surprise, those that hold more of the variance than a cell of the test.
+        """
+        mixed, variance = self.sums.is_mixed, self.sums.variance
+        if not self.whole or self.soft or not self.options.n_draws:
+            return np.zeros(mixed.size, dtype=bool)
+        if not self.has_many_scores and np.count_nonzero(self.sums.mass) <= self.most_levels:
+            return mixed
+        total = float(variance.sum())
+        coarse = variance > total / n_cells(self.n_tests)
+        return mixed & coarse if total < FEW_SURPRISES else np.zeros(mixed.size, dtype=bool)
+
+    @property
+    def equal(self) -> EqualBuckets:
+        """The buckets of the first pass."""
+        return self.place.equal if isinstance(self.place, Grid) else self.place
+
+    def _finer(self, is_open: np.ndarray) -> Grid:
+        """Every open bucket cut into many, the others left whole."""
         share = max(2, _N_BUCKETS // int(is_open.sum()))
-        low, high = self.buckets.low[is_open], self.buckets.high[is_open]
+        low, high = self.sums.low[is_open], self.sums.high[is_open]
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(1, share + 1) / share)
         # A cut at the smallest score itself splits off what lies below; nextafter keeps cuts inside.
-        edges = np.arange(1, self.n_buckets) / self.n_buckets if self.edges is None else self.edges
-        return np.unique(np.concatenate([edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
+        edges = self.place.edges if isinstance(self.place, Grid) else np.empty(0)
+        return Grid(
+            self.equal, np.unique(np.concatenate([edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
+        )
+
+    def table(self, is_open: np.ndarray | None = None, rows: ScoredRows | None = None) -> ScoreTable:
+        """The rows summed up: few as they are, many by closed buckets and the sorted rows of open ones."""
+        if self.kept is not None:
+            return ScoreTable.of_sorted_rows(sorted_rows(self.kept))
+        if is_open is None or rows is None:
+            return ScoreTable.of_buckets(self.sums, self.sums.mass > 0)
+        return ScoreTable.of_buckets(self.sums, ~is_open).merged(ScoreTable.of_sorted_rows(rows))
+
+    def walk(self, is_open: np.ndarray | None = None, rows: ScoredRows | None = None) -> Walk:
+        """What was found over all rows."""
+        self.settle()
+        return walk_of_table(
+            self.table(is_open, rows),
+            self.options,
+            self.n_tests,
+            squares=self.squares,
+            impossible=self.impossible,
+            n_rows=self.n_rows,
+            whole=self.whole,
+            soft=self.soft,
+        )
 
     def finish(self) -> Result:
-        """The estimate: from the rows when few were seen, from the buckets otherwise."""
-        self.settle()
-        if self.kept is not None:
-            f, y, w = joined(self.kept)
-            chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}
-            return calibration_error(y, f, sample_weight=w, **chosen)
-        return estimate_from_buckets(self, None)
+        """The estimate."""
+        return error_from_walk(self.walk(), self.options)
+
+
+def walk_of_table(
+    table: ScoreTable,
+    options: CalibrationOptions,
+    n_tests: int,
+    *,
+    squares: float,
+    impossible: int,
+    n_rows: int,
+    whole: bool = True,
+    soft: bool = False,
+) -> Walk:
+    """What is found in rows that are summed up by score; ``squares`` is the sum of their squared weights."""
+    found = table.sup_interval()
+    moments = table.moments(found, squares=squares, whole=whole, impossible=impossible)
+    levels = None
+    if whole and not soft and options.n_draws:
+        levels = levels_to_draw(table.levels(), table.is_resolved, n_draws=options.n_draws, n_tests=n_tests)
+    return Walk(found, moments, levels, float(table.high[-1]), n_rows, soft)
 
 
 class OpenRowsState(State):
@@ -262,7 +401,7 @@ class OpenRowsState(State):
     def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
         self.counted, self.is_open = counted, is_open
         self.near = counted.near_open(is_open)
-        # Rows that count once, packed into one number each; and rows with weights.
+        # Rows that count once, packed into one number each; and rows with weights or soft outcomes.
         self.packed: list[np.ndarray] = []
         self.parts: list[ScoredRows] = []
 
@@ -277,11 +416,20 @@ class OpenRowsState(State):
 
     def absorb(self, block: Rows) -> None:
         """Keep the block's rows in open buckets."""
-        rows = self.counted.open_rows(block, self.is_open, self.near)
-        if rows[2] is None:
+        self._keep(self.counted.open_rows(block, self.is_open, self.near))
+
+    def add(self, rows: ScoredRows) -> None:
+        """Keep those of the rows that lie in open buckets."""
+        self._keep(self.counted.among_open(rows, self.is_open))
+
+    def _keep(self, rows: ScoredRows) -> None:
+        if rows[2] is None and rows[1].dtype == bool:
             self.packed.append(pack_outcomes(*rows[:2]))
         else:
             self.parts.append(rows)
+
+    def advance(self) -> None:
+        """Nothing more is needed."""
 
     def merge(self, other: Self) -> Self:
         """Keep the other's rows too."""
@@ -289,19 +437,19 @@ class OpenRowsState(State):
         self.parts += other.parts
         return self
 
-    def finish(self) -> Result:
-        """The estimate, the walk read row by row inside open buckets."""
-        return estimate_from_buckets(self.counted, self.sorted_rows())
+    def walk(self) -> Walk:
+        """What was found over all rows, the walk read at every score inside open buckets."""
+        if self.parts:
+            rows = sorted_rows([*(unpacked(part) for part in self.packed), *self.parts])
+        else:
+            keys = np.concatenate(self.packed)
+            keys.sort()
+            rows = unpacked(keys)
+        return self.counted.walk(self.is_open, rows)
 
-    def sorted_rows(self) -> ScoredRows:
-        """The rows of the open buckets in the order of their scores."""
-        if not self.parts:
-            rows = np.concatenate(self.packed)
-            rows.sort()
-            return unpacked(rows)
-        f, y, w = joined([*(unpacked(part) for part in self.packed), *self.parts])
-        order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
-        return f[order], y[order], None if w is None else w[order]
+    def finish(self) -> Result:
+        """The estimate."""
+        return error_from_walk(self.walk(), self.counted.options)
 
 
 def calibration_state(entry: MetricEntry, options: dict[str, Any]) -> State:

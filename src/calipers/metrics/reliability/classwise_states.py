@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
-from calipers.metrics import calibration_error
-from calipers.metrics.reliability.bucket_walk import class_part
 from calipers.metrics.reliability.calibration_states import (
     CalibrationOptions,
     CalibrationState,
     OpenRowsState,
 )
-from calipers.metrics.reliability.multiclass import BONFERRONI, bonferroni, combine_classes
-from calipers.results import Estimate
+from calipers.metrics.reliability.class_errors import classes_together, error_of_classes
+from calipers.metrics.reliability.multiclass import ClassRows
+from calipers.metrics.reliability.score_buckets import EqualBuckets
+from calipers.metrics.reliability.summary import Walk
 
 # Buckets of all classes together: a state stays small with a thousand classes.
 _ALL_BUCKETS = 1 << 20
 _MOST_BUCKETS = 1 << 16
-# Probabilities kept as they are, below which the metric itself is asked.
+# Probabilities kept as they are, so that labels can be drawn by row.
 _KEPT_VALUES = 2_000_000
 
 
@@ -87,9 +86,9 @@ class ClasswiseState(State):
             part.regain(own)
 
     def _first_parts(self, n_classes: int) -> list[State]:
-        buckets = min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1))
+        equal = EqualBuckets(min(_MOST_BUCKETS, 1 << (max(256, _ALL_BUCKETS // n_classes).bit_length() - 1)))
         return [
-            CalibrationState(self.options, column=k, n_buckets=buckets, n_states=n_classes)
+            CalibrationState(self.options, equal, column=k, n_states=n_classes, n_tests=n_classes)
             for k in range(n_classes)
         ]
 
@@ -129,36 +128,20 @@ class ClasswiseState(State):
 
     def finish(self) -> Result:
         """The estimate over classes."""
+        names = self.names or list(range(len(self.parts or ())))
         if self.kept is not None:
-            return self._of_few_rows()
-        parts = [_finished(part) for part in self.parts or ()]
-        found = [
-            class_part(state, rows, n_statements=self.options.n_models * len(parts)) for state, rows in parts
-        ]
-        return combine_classes(
-            found,
-            self.multiclass,
-            names=self.names or list(range(len(parts))),
-            tops=np.array([state.buckets.high.max() for state, _ in parts]),
-            null=bonferroni(found),
-            test=BONFERRONI,
-            confidence=self.options.confidence,
-        )
+            return classes_together(_class_rows(self.kept, names), self.multiclass, self.options)
+        walks = [_walk(part) for part in self.parts or ()]
+        return error_of_classes(walks, self.multiclass, self.options, names, None)
 
-    def _of_few_rows(self) -> Result:
-        kept = self.kept or []
-        P, codes = (np.concatenate([part[k] for part in kept]) for k in (0, 1))
-        weights = [np.ones(len(part[0])) if part[2] is None else part[2] for part in kept]
-        chosen = {key: getattr(self.options, key) for key in CalibrationOptions.__slots__}
-        found = calibration_error(
-            codes,
-            P,
-            multiclass=self.multiclass,
-            classes=np.arange(P.shape[1]),
-            sample_weight=None if all(part[2] is None for part in kept) else np.concatenate(weights),
-            **chosen,
-        )
-        return named(found, self.names or list(range(P.shape[1])))
+
+def _class_rows(parts: list[Any], names: list[Any]) -> ClassRows:
+    """The rows of several blocks; blocks with and without weights mix."""
+    P, codes = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    if all(part[2] is None for part in parts):
+        return ClassRows(codes, P, names)
+    weights = [np.ones(len(part[0])) if part[2] is None else part[2] for part in parts]
+    return ClassRows(codes, P, names, np.concatenate(weights)).present()
 
 
 class Waiting(State):
@@ -186,21 +169,9 @@ class Waiting(State):
         return self.done.finish()
 
 
-def _finished(part: State) -> tuple[CalibrationState, Any]:
+def _walk(part: State) -> Walk:
     while isinstance(part, Waiting):
         part = part.done
-    if isinstance(part, OpenRowsState):
-        return part.counted, part.sorted_rows()
-    if not isinstance(part, CalibrationState):
+    if not isinstance(part, (CalibrationState, OpenRowsState)):
         raise TypeError(f"a class ended as {type(part).__name__}")
-    return part, None
-
-
-def named(estimate: Estimate, names: list[Any]) -> Estimate:
-    """The estimate with class numbers replaced by their labels."""
-    details = dict(estimate.details)
-    number = details["class"]
-    details["class"] = names[number]
-    details["sentence"] = details["sentence"].replace(f"class {number!r}:", f"class {names[number]!r}:")
-    details["per_class"] = dict(zip(names, details["per_class"].values(), strict=True))
-    return replace(estimate, details=details)
+    return part.walk()

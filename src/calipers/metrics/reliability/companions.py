@@ -16,22 +16,24 @@ from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw
 from calipers.inference.monte_carlo import tie_tolerance
-from calipers.inputs import check_count
+from calipers.inputs import NO_EXACT_LAW, check_count
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
     N_DRAWS,
     NULL_LEVEL,
     Statistic,
-    n_coins,
+    levels_to_draw,
     range_statistic,
     simulated_hits,
 )
-from calipers.metrics.reliability.levels import ScoreLevels, score_levels
+from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import range_survival
+from calipers.metrics.reliability.score_table import score_levels
 from calipers.results import Estimate, EstimateTable
 
 _NO_INTERVAL = "a test statistic has a null law and no interval"
+_TITLE = "Is the model calibrated?"
 _ABOUT = {
     "sup_interval": "shifts, and errors in one range of scores",
     "spiegelhalter": "probabilities too extreme or too timid",
@@ -66,7 +68,7 @@ def calibration_tests(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights. Whole numbers are repetitions; other weights count each row as one draw.
+        Weights. Whole numbers are repetitions; other weights are importance weights, and nothing is tested.
     classes : sequence of K labels, optional
         The label of every column.
     n_groups : int
@@ -95,7 +97,8 @@ def calibration_tests(
     was fitted; recalibration = U' I^-1 U with U = sum d (1, logit f), I its covariance: the score test of
     intercept 0 and slope 1. The law of all of them under calibration is simulated by redrawing outcomes level
     by level; the verdict compares the smallest p-value with the smallest p-values of the draws
-    themselves, which keeps its level exactly. Beyond 1e8 coins: asymptotic laws and Bonferroni.
+    themselves, which keeps its level exactly. Beyond 1e8 coins: asymptotic laws and Bonferroni, or, where
+    fewer than 100 surprises are expected, draws by 500 cells of the score. Importance weights: no test.
 
     References
     ----------
@@ -123,9 +126,13 @@ def calibration_tests(
     levels = score_levels(rows)
     tests = calibration_statistics(levels, check_count(n_groups, name="n_groups", minimum=2))
     draws = check_count(n_draws, name="n_draws")
-    if n_coins(levels, draws) > MAX_COINS:
+    if not rows.whole:
+        return _table_without_law(tests, levels)
+    drawn = levels_to_draw(levels, n_draws=draws, most_coins=MAX_COINS)
+    if drawn is None:
         return _asymptotic_table(tests, levels)
-    return _exact_table(tests, levels, draws, generator(random_state))
+    by_draws = tests if drawn is levels else calibration_statistics(drawn, n_groups)
+    return _exact_table(tests, levels, by_draws, drawn, draws, generator(random_state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +183,7 @@ def _linear(levels: ScoreLevels, factors: np.ndarray) -> Statistic:
 
 def _spiegelhalter(levels: ScoreLevels) -> Statistic:
     slope = 1 - 2 * levels.values
-    spread = math.sqrt(float(np.sum(levels.variances * slope**2)))
+    spread = math.sqrt(float(np.sum(levels.unit_variance * slope**2)))
     total = _linear(levels, slope)
     return lambda hits: total(hits) / spread if spread > 0 else np.zeros(hits.shape[0])
 
@@ -187,7 +194,7 @@ def _hosmer_lemeshow(levels: ScoreLevels, n_groups: int) -> CalibrationStatistic
     # The middle of a block of equal scores decides its group, so that a block is never split.
     block = np.searchsorted(levels.block_ends, np.arange(levels.size))
     groups = np.minimum((n_groups * middle / mass.sum()).astype(int), n_groups - 1)[block]
-    variance = np.bincount(groups, levels.variances, minlength=n_groups)
+    variance = np.bincount(groups, levels.unit_variance, minlength=n_groups)
     kept = np.flatnonzero(variance > 0)
     if not kept.size:
         return CalibrationStatistic("hosmer_lemeshow", lambda hits: np.zeros(hits.shape[0]), lambda _: 1.0)
@@ -204,7 +211,7 @@ def _recalibration(levels: ScoreLevels) -> Statistic:
     logits = special.logit(np.where(inner, levels.values, 0.5))
     design = np.column_stack([inner, inner * logits])
     # A constant score has one direction only; the pseudo-inverse leaves the other out.
-    information = design.T @ (design * levels.variances[:, None])
+    information = design.T @ (design * levels.unit_variance[:, None])
     inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
     scores = _linear(levels, design)
     return lambda hits: np.einsum("bi,ij,bj->b", scores(hits), inverse, scores(hits))
@@ -247,17 +254,31 @@ def min_p_verdict(p_values: np.ndarray) -> float:
 
 
 def _exact_table(
-    tests: list[CalibrationStatistic], levels: ScoreLevels, n_draws: int, rng: np.random.Generator
+    tests: list[CalibrationStatistic],
+    levels: ScoreLevels,
+    by_draws: list[CalibrationStatistic],
+    drawn: ScoreLevels,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> EstimateTable:
-    readings = _simulate(tests, levels, n_draws, rng)
+    """The readings of all scores, with the law of the scores, or cells of them, that are drawn."""
+    readings = _simulate(by_draws, drawn, n_draws, rng)
     p_values = rank_p_values(readings)
-    method = f"exact Monte Carlo by score level, {n_draws} draws"
+    method = f"exact Monte Carlo by {drawn.unit}, {n_draws} draws"
     highs = [SimulatedLaw(readings[1:, k]).band(NULL_LEVEL).high for k in range(len(tests))]
     rows = [
         _test_row(test, levels, p_value, high, method)
         for test, p_value, high in zip(tests, p_values[0].tolist(), highs, strict=True)
     ]
     return _table(rows, min_p_verdict(p_values), "smallest p-value against its own simulated law")
+
+
+def _table_without_law(tests: list[CalibrationStatistic], levels: ScoreLevels) -> EstimateTable:
+    """The readings alone, with importance weights."""
+    rows = [_test_row(test, levels, None, None, "weighted statistic") for test in tests]
+    reason = f"{_NO_INTERVAL}; {NO_EXACT_LAW}"
+    verdict = Estimate(name="verdict", n=rows[0].n, method="smallest p-value", reason=reason)
+    return EstimateTable([*rows, verdict], title=_TITLE)
 
 
 def _asymptotic_table(tests: list[CalibrationStatistic], levels: ScoreLevels) -> EstimateTable:
@@ -270,7 +291,7 @@ def _asymptotic_table(tests: list[CalibrationStatistic], levels: ScoreLevels) ->
 
 
 def _test_row(
-    test: CalibrationStatistic, levels: ScoreLevels, p_value: float, high: float | None, method: str
+    test: CalibrationStatistic, levels: ScoreLevels, p_value: float | None, high: float | None, method: str
 ) -> Estimate:
     observed = float(test.signed(levels.hits[None, :])[0])
     end = None if high is None else high / test.scale
@@ -278,15 +299,18 @@ def _test_row(
     return Estimate(
         name=test.name,
         value=observed / test.scale,
-        n=int(levels.total) if levels.total == int(levels.total) else levels.total,
+        n=levels.rows,
         p_value=p_value,
-        alternative="two-sided" if two_sided else "greater",
+        alternative=None if p_value is None else "two-sided" if two_sided else "greater",
         null_low=-end if two_sided and end is not None else None,
         null_high=end,
         null_level=None if end is None else NULL_LEVEL,
         method=method,
-        reason=_NO_INTERVAL,
-        details={"sees": _ABOUT[test.name], "asymptotic_p_value": test.survival(abs(observed))},
+        reason=_NO_INTERVAL if p_value is not None else f"{_NO_INTERVAL}; {NO_EXACT_LAW}",
+        details={
+            "sees": _ABOUT[test.name],
+            "asymptotic_p_value": None if p_value is None else test.survival(abs(observed)),
+        },
     )
 
 
@@ -302,4 +326,4 @@ def _table(rows: list[Estimate], p_value: float, method: str) -> EstimateTable:
         reason=_NO_INTERVAL,
         details={"decided_by": strongest.name},
     )
-    return EstimateTable([*rows, verdict], title="Is the model calibrated?")
+    return EstimateTable([*rows, verdict], title=_TITLE)

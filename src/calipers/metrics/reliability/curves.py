@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState, generator
-from calipers.inputs import check_confidence, check_count
+from calipers.inputs import NO_EXACT_LAW, check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import MAX_COINS, N_DRAWS, n_coins, simulated_hits
-from calipers.metrics.reliability.isotonic import isotonic_frequencies, pooled_scores
-from calipers.metrics.reliability.levels import ScoreLevels, score_levels
+from calipers.metrics.reliability.isotonic import isotonic_frequencies
+from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import absolute_supremum_quantile
 from calipers.metrics.reliability.rows import BinaryRows
-from calipers.metrics.reliability.worst_interval import sup_interval
+from calipers.metrics.reliability.score_table import pooled_scores, table_of_rows
 from calipers.results import Curve
 
 _MAX_POINTS = 1000
@@ -71,7 +71,7 @@ def reliability_curve(
     -----
     Isotonic regression of the outcomes on the scores with ties pooled (CORP). The band holds, at each
     score, the middle ``confidence`` of the curves of redrawn outcomes; it surrounds the diagonal, not the
-    curve. It is left out with soft labels, fractional weights or too many distinct scores.
+    curve. It is left out with soft labels, importance weights or too many distinct scores.
 
     References
     ----------
@@ -126,10 +126,8 @@ def _consistency_band(
     n_draws: int,
     random_state: RandomState,
 ) -> tuple[tuple[np.ndarray | None, np.ndarray | None], str]:
-    if rows.soft:
-        return (None, None), "soft labels have no Bernoulli law, so there is no consistency band"
-    if not np.array_equal(levels.trials, np.floor(levels.trials)):
-        return (None, None), "weights that are not whole numbers have no binomial law, so there is no band"
+    if reason := _no_band(rows):
+        return (None, None), reason
     affordable = int(n_draws * MAX_COINS / max(1, n_coins(levels, n_draws)))
     if affordable < min(n_draws, 99):
         return (None, None), "too many distinct scores to simulate the consistency band"
@@ -208,12 +206,12 @@ def cumulative_difference_curve(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     ).to_host()
     level = check_confidence(confidence)
-    values, mass, sums = pooled_scores(rows)
-    total = float(mass.sum())
-    walk, reached = np.cumsum(sums - mass * values) / total, np.cumsum(mass) / total
+    table, total = table_of_rows(rows), rows.total
+    walk, reached = np.cumsum(table.step) / total, np.cumsum(table.mass) / total
     at = np.union1d(_thinned(reached), [int(np.argmax(walk)), int(np.argmin(walk))])
-    found = sup_interval(rows)
-    half = None if rows.soft else _band_half_width(rows, level)
+    found, reason = table.sup_interval(), _no_band(rows)
+    half: float | None = absolute_supremum_quantile(level) * math.sqrt(float(table.variance.sum())) / total
+    half = None if reason else half
     return Curve(
         name="cumulative difference",
         x=reached[at],
@@ -224,11 +222,13 @@ def cumulative_difference_curve(
         x_label="share of rows, by stated probability",
         y_label="events minus stated events, share of rows",
         method="cumulative sum at distinct scores, simultaneous Brownian band",
-        reason="soft labels have no Bernoulli law, so there is no band" if half is None else "",
-        details={"score": values[at].tolist(), "error": found.value, "interval": (found.low, found.high)},
+        reason=reason,
+        details={"score": table.high[at].tolist(), "error": found.value, "interval": (found.low, found.high)},
     )
 
 
-def _band_half_width(rows: BinaryRows, confidence: float) -> float:
-    levels = score_levels(rows)
-    return absolute_supremum_quantile(confidence) * math.sqrt(levels.variance) / levels.total
+def _no_band(rows: BinaryRows) -> str:
+    """Why there is no band; empty when there is one."""
+    if rows.soft:
+        return "soft labels have no Bernoulli law, so there is no band"
+    return "" if rows.whole else NO_EXACT_LAW

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calipers.arrays import as_numpy, namespace
-from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
+from calipers.inputs.weights import effective_size
 from calipers.metrics.reliability.rows import BinaryRows
 
 
@@ -24,14 +24,17 @@ class ScoreLevels:
     hits : float64 array of shape (K,)
         How many of them had the event.
     weights : float64 array of shape (K,) or None
-        Weight of one trial of each unit. With weights that are not whole numbers every row is a unit of
-        one trial; otherwise None, and every distinct score is one unit.
+        Weight of one trial of each unit. With importance weights every row is a unit of one trial;
+        otherwise None, and every distinct score is one unit.
+    pooled : bool
+        Whether units are cells of neighbouring scores, with their mean score.
     """
 
     values: np.ndarray
     trials: np.ndarray
     hits: np.ndarray
     weights: np.ndarray | None = None
+    pooled: bool = False
 
     @property
     def size(self) -> int:
@@ -61,55 +64,48 @@ class ScoreLevels:
         return np.asarray(self.trials * self.values * self.unit_weights)
 
     @property
-    def variances(self) -> np.ndarray:
+    def unit_variance(self) -> np.ndarray:
         """Variance of the weighted number of events of every unit when the statements are true."""
         return np.asarray(self.unit_weights**2 * self.trials * self.values * (1 - self.values))
 
     @property
     def variance(self) -> float:
-        """The same of all units together."""
-        return float(np.sum(self.variances))
+        """The same of all events together."""
+        return float(np.sum(self.unit_variance))
+
+    @property
+    def rows(self) -> float:
+        """Rows behind the units: their number, or the effective number of rows."""
+        squares = float(np.sum(self.trials * self.unit_weights**2))
+        return effective_size(self.total, squares, whole=self.weights is None)
+
+    @property
+    def unit(self) -> str:
+        """What a unit is, in words."""
+        return f"{self.size} cells of the score" if self.pooled else "score level"
+
+    @property
+    def hidden(self) -> float:
+        """The most that is expected to surprise inside one cell; 0 where every unit is one score."""
+        if not self.pooled:
+            return 0.0
+        return float(np.max(self.trials * np.minimum(self.values, 1 - self.values)))
+
+    def in_cells(self, n: int) -> ScoreLevels:
+        """Neighbouring units pooled into about n cells of equal variance; certainties keep their own."""
+        variance = self.unit_variance
+        middle = np.cumsum(variance) - variance / 2
+        cell = np.minimum((n * middle / variance.sum()).astype(np.int64), n - 1)
+        cell = np.where(self.values == 0, -1, np.where(self.values == 1, n, cell))
+        first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+        trials, stated, hits = (
+            np.add.reduceat(column, first) for column in (self.trials, self.trials * self.values, self.hits)
+        )
+        return ScoreLevels(np.minimum(stated / trials, 1.0), trials, hits, pooled=True)
 
 
-def score_levels(rows: BinaryRows) -> ScoreLevels:
-    """Levels of hard outcomes; the scores of a device array are sorted there and come over as levels."""
-    if not rows.on_host:
-        return _device_levels(rows)
-    if rows.weights is None:
-        return packed_levels(rows)
-    f = np.concatenate([block[0] for block in rows.blocks()]) + 0.0
-    order = np.argsort(f, kind="stable")
-    f, y, w = f[order], rows.outcomes[order].astype(float), rows.weights[order]
-    if not np.array_equal(w, np.floor(w)):
-        positive = w > 0
-        f, y, w = f[positive], y[positive], w[positive]
-        # Units of one score are put in order of weight and outcome, whatever the order of rows.
-        order = np.lexsort((y, w, f))
-        return ScoreLevels(f[order], np.ones(f.size), y[order], w[order])
-    first = np.flatnonzero(np.append(True, f[1:] != f[:-1]))
-    trials = np.add.reduceat(w, first)
-    levels = ScoreLevels(f[first], trials, np.add.reduceat(w * y, first))
-    kept = trials > 0
-    return ScoreLevels(levels.values[kept], trials[kept], levels.hits[kept])
-
-
-def packed_levels(rows: BinaryRows) -> ScoreLevels:
-    """One in-place sort of (bits of the score, outcome); counts are run lengths."""
-    keys = np.empty(rows.n, dtype=np.uint64)
-    start = 0
-    for f, y, _ in rows.blocks():
-        keys[start : start + f.size] = pack_outcomes(f, y)
-        start += f.size
-    keys.sort()
-    values = unpack_scores(keys)
-    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    hits = np.add.reduceat(unpack_outcomes(keys, out=keys), first)
-    return ScoreLevels(values[first], np.diff(first, append=rows.n).astype(float), hits.astype(float))
-
-
-def _device_levels(rows: BinaryRows) -> ScoreLevels:
-    if rows.weights is not None:
-        return score_levels(rows.to_host())
+def device_levels(rows: BinaryRows) -> ScoreLevels:
+    """Levels of rows that count once, sorted on their device: only levels come over."""
     xp = namespace(rows.scores)
     f, y, _ = next(rows.blocks())
     order = xp.argsort(f)

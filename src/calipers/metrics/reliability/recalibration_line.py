@@ -12,6 +12,7 @@ from scipy import special
 from calipers.exceptions import InputError
 from calipers.inference import LogisticFit, fit_logistic, normal_quantile
 from calipers.inputs import check_confidence
+from calipers.inputs.weights import effective_size
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.results import Estimate, EstimateTable
@@ -89,7 +90,7 @@ def calibration_slope(
     logits, y, weights, excluded = _inner_rows(rows.to_host())
     if not logits.size:
         raise InputError("no row has a probability strictly between 0 and 1, so there is no logit to fit.")
-    repeated = weights is None or np.array_equal(weights, np.floor(weights))
+    repeated = rows.whole
     w = np.ones(y.size) if weights is None else weights
     ones = np.ones((y.size, 1))
     line = level_only = None
@@ -100,7 +101,11 @@ def calibration_slope(
     if 0 < y.sum() < y.size:
         fit = fit_logistic(ones, y, weights=w, offset=logits)
         level_only = _Coefficients.of(fit, ones, y, w, repeated)
-    shared: dict[str, Any] = {"confidence": level, "n": float(w.sum()), "excluded": excluded}
+    shared: dict[str, Any] = {
+        "confidence": level,
+        "n": effective_size(float(w.sum()), float(np.sum(w * w)), whole=repeated),
+        "excluded": excluded,
+    }
     return EstimateTable(
         [
             _row(
@@ -121,8 +126,6 @@ def calibration_slope(
 def _inner_rows(rows: BinaryRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
     f = np.asarray(rows.scores, dtype=np.float64)
     inner = (f > 0) & (f < 1)
-    if rows.weights is not None:
-        inner &= rows.weights > 0
     weights = None if rows.weights is None else rows.weights[inner]
     return special.logit(f[inner]), rows.outcomes[inner].astype(float), weights, int(f.size - inner.sum())
 

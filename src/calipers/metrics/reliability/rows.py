@@ -19,7 +19,7 @@ from calipers.inputs import (
     check_weights,
     require_column_order,
 )
-from calipers.inputs.row_checks import count_true
+from calipers.inputs.weights import are_whole
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
 BLOCK = 1 << 18
@@ -49,9 +49,16 @@ class BinaryRows:
         return int(self.scores.shape[0])
 
     @property
-    def counted(self) -> int:
-        """Number of rows with a weight above 0; the others are not there."""
-        return self.n if self.weights is None else count_true(self.weights > 0)
+    def whole(self) -> bool:
+        """Whether weights are repetitions of the rows."""
+        return self.weights is None or are_whole(as_numpy(self.weights))
+
+    def present(self) -> BinaryRows:
+        """The rows with a weight above 0; the others are not there."""
+        if self.weights is None or bool(namespace(self.weights).all(self.weights > 0)):
+            return self
+        there = self.weights > 0
+        return BinaryRows(self.scores[there], self.outcomes[there], self.weights[there])
 
     @property
     def soft(self) -> bool:
@@ -78,16 +85,19 @@ class BinaryRows:
         return f if bool(xp.max(f) <= 1) else xp.clip(f, max=1.0)
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[Array, Array, Array | None]]:
-        """float64 scores (at most 1), float64 outcomes and weights; one block off the host."""
+        """float64 scores (at most 1), outcomes and weights; one block off the host.
+
+        Off the host events are float64, because not every library subtracts from booleans.
+        """
         xp = namespace(self.scores)
         if not self.on_host:
             yield self.bounded_scores(), xp.astype(self.outcomes, xp.float64), self.weights
             return
         for start in range(0, self.n, size):
             rows = slice(start, start + size)
-            f = np.minimum(self.scores[rows].astype(np.float64), 1.0)
-            y = self.outcomes[rows].astype(np.float64)
-            yield f, y, None if self.weights is None else self.weights[rows]
+            f = self.scores[rows].astype(np.float64, copy=False)
+            weights = None if self.weights is None else self.weights[rows]
+            yield f if f.max() <= 1 else np.minimum(f, 1.0), self.outcomes[rows], weights
 
     def to_host(self) -> BinaryRows:
         """The same rows as numpy arrays."""
@@ -119,7 +129,7 @@ def check_binary_rows(
     if is_frame(probabilities) and not soft and len(np.unique(as_numpy(labels))) == 2:
         require_column_order(probabilities, as_numpy(labels), 2)
     weights = check_weights(sample_weight, int(scores.shape[0]))
-    return BinaryRows(scores, _beside(outcomes, scores), _beside(weights, scores))
+    return BinaryRows(scores, _beside(outcomes, scores), _beside(weights, scores)).present()
 
 
 def is_soft(labels: Array) -> bool:

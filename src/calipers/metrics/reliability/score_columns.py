@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calipers.arrays.ordered_bits import unpack_outcomes, unpack_scores
+from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.inputs.rows import Rows
 
 # Score, whether it happened, weight (None when every row counts once).
@@ -64,22 +64,31 @@ def unpacked(keys: np.ndarray) -> ScoredRows:
     return unpack_scores(keys), unpack_outcomes(keys).astype(bool), None
 
 
+def sorted_rows(parts: list[ScoredRows]) -> ScoredRows:
+    """Rows of several blocks in order of score; rows of one score in an order that their content decides."""
+    f, y, w = joined(parts)
+    if w is None and y.dtype == bool:
+        keys = pack_outcomes(f, y)
+        keys.sort()
+        return unpacked(keys)
+    order = np.lexsort((y, f)) if w is None else np.lexsort((w, y, f))
+    return f[order], y[order], None if w is None else w[order]
+
+
 def joined(parts: list[ScoredRows]) -> ScoredRows:
     """Rows of several blocks one after the other; blocks with and without weights mix."""
+    if len(parts) == 1:
+        return parts[0]
     f, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     if all(part[2] is None for part in parts):
         return f, y, None
     return f, y, np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in parts])
 
 
-def totals_of(rows: ScoredRows) -> np.ndarray:
-    """Weight, squared weight, squared residual, variance under calibration, and impossible outcomes."""
-    f, y, w = rows
-    wrong = ((f == 0) & y) | ((f == 1) & ~y)
-    if w is not None:
-        step = y - f
-        parts = (w, w * w, w * step * step, w * w * f * (1 - f), wrong & (w > 0))
-        return np.array([float(np.sum(part)) for part in parts])
-    square, right = float(np.sum(f * f)), float(np.sum(f * y))
-    n, hits, stated = float(f.size), float(np.count_nonzero(y)), float(np.sum(f))
-    return np.array([n, n, square + (hits - 2 * right), stated - square, float(np.count_nonzero(wrong))])
+def impossible_rows(f: np.ndarray, happened: np.ndarray) -> int:
+    """Rows whose outcome was stated to have probability 0."""
+    if not f.size or (f.min() > 0 and f.max() < 1):  # most often; and the ends are found fast
+        return 0
+    if happened.dtype == bool:
+        return int(np.count_nonzero(f == ~happened))
+    return int(np.count_nonzero(((f == 0) | (f == 1)) & (happened != f)))

@@ -1,7 +1,7 @@
 """Metrics of discrete columns: a table of distinct rows and how often each occurs is all they need.
 
-Every metric takes weights that mean repetition. So the distinct rows with their counts as weights give
-exactly the answer of all the rows, by the same function, and tables of counts merge by adding.
+The distinct rows with their counts as weights give exactly the answer of all the rows, by the same function,
+and tables of counts merge by adding. Importance weights are added up too, with their squares beside them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ import numpy as np
 
 from calipers.exceptions import InputError
 from calipers.inference.state import Result, State
+from calipers.inputs import Weights
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import are_whole
+
+Row = tuple[Any, ...]
 
 # Beyond this many distinct rows the columns are not discrete and the table is no summary.
 MAX_DISTINCT = 2_000_000
@@ -33,13 +37,15 @@ class CountState(State):
         Its keyword arguments.
     """
 
-    __slots__ = ("columns", "counts", "function", "options")
+    __slots__ = ("columns", "counts", "function", "options", "whole")
 
     def __init__(
         self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any]
     ) -> None:
         self.function, self.columns, self.options = function, columns, options
-        self.counts: dict[tuple[Any, ...], float] = {}
+        # Weight and squared weight of every distinct row, and whether all weights were whole.
+        self.counts: dict[Row, tuple[float, float]] = {}
+        self.whole = True
 
     @property
     def needs(self) -> frozenset[str]:
@@ -48,16 +54,18 @@ class CountState(State):
 
     def absorb(self, block: Rows) -> None:
         """Count the distinct rows of the block."""
-        self.add(*block.once(("distinct", *self.columns), lambda: self.distinct(block)))
+        self.add(block, *block.once(("distinct", *self.columns), lambda: self.distinct(block)))
 
-    def distinct(self, block: Rows) -> tuple[list[tuple[Any, ...]], list[float]]:
+    def distinct(self, block: Rows) -> Distinct:
         """The distinct rows of the block and how often each occurs."""
         return distinct_rows([block.coded(name) for name in self.columns], block.weights, block.kernels)
 
-    def add(self, rows: list[tuple[Any, ...]], counts: list[float]) -> None:
-        """Add to the counts of distinct rows."""
-        for row, count in zip(rows, counts, strict=True):
-            self.counts[row] = self.counts.get(row, 0.0) + count
+    def add(self, block: Rows, rows: list[Row], counts: list[float], squares: list[float]) -> None:
+        """Add distinct rows of a block and their counts."""
+        for row, count, square in zip(rows, counts, squares, strict=True):
+            mass, squared = self.counts.get(row, (0.0, 0.0))
+            self.counts[row] = mass + count, squared + square
+        self.whole = self.whole and are_whole(block.weights)
         if len(self.counts) > MAX_DISTINCT:
             raise InputError(
                 f"{', '.join(self.columns)} take more than {MAX_DISTINCT:,} distinct combinations; "
@@ -66,54 +74,65 @@ class CountState(State):
 
     def merge(self, other: Self) -> Self:
         """Add the counts."""
-        for row, count in other.counts.items():
-            self.counts[row] = self.counts.get(row, 0.0) + count
+        for row, (count, square) in other.counts.items():
+            mass, squared = self.counts.get(row, (0.0, 0.0))
+            self.counts[row] = mass + count, squared + square
+        self.whole = self.whole and other.whole
         return self
 
     def finish(self) -> Result:
         """The metric over the distinct rows, each as often as it occurred."""
         rows = sorted(self.counts)
         columns = [np.array(column) for column in zip(*rows, strict=True)]
-        weights = np.array([self.counts[row] for row in rows], dtype=float)
-        return self.function(*columns, sample_weight=weights, **self.options)
+        mass, squares = (np.array(column) for column in zip(*(self.counts[row] for row in rows), strict=True))
+        return self.function(*columns, sample_weight=Weights(mass, squares, self.whole), **self.options)
+
+
+# Distinct rows, the weight of each and its squared weight.
+Distinct = tuple[list[Row], list[float], list[float]]
 
 
 def distinct_rows(
     columns: Sequence[np.ndarray | Categorical], weights: np.ndarray | None, compiled: Any = None
-) -> tuple[list[tuple[Any, ...]], list[float]]:
+) -> Distinct:
     """Distinct combinations and their (weighted) counts, by one count over combined codes."""
     column = columns[0]
     if len(columns) == 1 and weights is None and not isinstance(column, Categorical) and column.dtype == bool:
         hits = int(np.count_nonzero(column))
         both = ((False, column.size - hits), (True, hits))
-        return [(value,) for value, n in both if n], [float(n) for _, n in both if n]
+        counts = [float(n) for _, n in both if n]
+        return [(value,) for value, n in both if n], counts, counts
     parts = [_factorize(column) for column in columns]
     labels = [values for values, _ in parts]
-    found, counts = _count_cells([codes for _, codes in parts], [len(v) for v in labels], weights, compiled)
+    found, sums, squares = _count_cells(
+        [codes for _, codes in parts], [len(v) for v in labels], weights, compiled
+    )
     places = np.unravel_index(found, [len(values) for values in labels])
     named = [values[place].tolist() for values, place in zip(labels, places, strict=True)]
-    return list(zip(*named, strict=True)), counts.tolist()
+    return list(zip(*named, strict=True)), sums.tolist(), squares.tolist()
 
 
 def _count_cells(
     codes: list[np.ndarray], widths: list[int], weights: np.ndarray | None, compiled: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """The cells of the table over all combinations that occur, and what they hold."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cells of the table over all combinations that occur, the weight and the squared weight in each."""
     cells, n = int(np.prod(widths)), len(codes[0])
     is_small = cells <= 4 * n + 1024
     if compiled is not None and is_small and len(codes) == 2 and weights is None:
         counts: np.ndarray = np.zeros(cells)
         compiled.count_pairs(codes[0], codes[1], widths[1], counts)
-    else:
-        cell = codes[0].astype(np.int64, copy=False)
-        for width, own in zip(widths[1:], codes[1:], strict=True):
-            cell = cell * width + own
-        if not is_small:
-            found, inverse = np.unique(cell, return_inverse=True)
-            return found, np.bincount(inverse, weights=weights)
-        counts = np.bincount(cell, weights=weights, minlength=cells)
-    found = np.flatnonzero(counts)
-    return found, counts[found]
+        found = np.flatnonzero(counts)
+        return found, counts[found], counts[found]
+    cell = codes[0].astype(np.int64, copy=False)
+    for width, own in zip(widths[1:], codes[1:], strict=True):
+        cell = cell * width + own
+    found = np.arange(cells)
+    if not is_small:
+        found, cell = np.unique(cell, return_inverse=True)
+    counts = np.bincount(cell, weights=weights, minlength=found.size)
+    squares = counts if weights is None else np.bincount(cell, weights=weights**2, minlength=found.size)
+    there = np.flatnonzero(counts)
+    return found[there], counts[there], squares[there]
 
 
 def _factorize(column: np.ndarray | Categorical) -> tuple[np.ndarray, np.ndarray]:

@@ -99,6 +99,12 @@ def _parameters(function: Callable[..., Any]) -> Any:
     return inspect.signature(function).parameters
 
 
+def in_content_order(*columns: np.ndarray) -> list[np.ndarray]:
+    """The rows in an order of their own, so that draws do not follow the order they were given in."""
+    order = content_order(list(columns))
+    return [column[order] for column in columns]
+
+
 def content_order(columns: list[np.ndarray]) -> np.ndarray:
     """An order of the rows that depends on their content only (equal rows are interchangeable)."""
     flat = [column.reshape(len(column), -1) for column in columns]

@@ -27,7 +27,7 @@ class WeightState(State):
         self.is_there = self.is_there or block.weights is None or bool(block.weights.any())
 
     def merge(self, other: Self) -> Self:
-        """Either's."""
+        """Whether either has seen one."""
         self.is_there = self.is_there or other.is_there
         return self
 
@@ -37,5 +37,5 @@ class WeightState(State):
             raise InputError("sample_weight must not be zero everywhere.")
 
     def finish(self) -> Result:
-        """Nobody asks."""
-        raise RuntimeError("the weight of the rows is no result")
+        """The weight is a check, not a result."""
+        raise RuntimeError("the weight of the rows is not a result")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from calipers.difficulty import uniform_mass_bins, uniform_mass_limits
 from calipers.exceptions import InputError
+from calipers.inputs import Weights
 from calipers.metrics.adaptivity.binning import bin_by_ease, bin_by_strata, check_strata, stratum_name
 from tests.unit.metrics.adaptivity import brute_force
 
@@ -60,7 +61,7 @@ def test_whole_weights_are_repeated_rows(ease, n_bins, seed):
     rng = np.random.default_rng(seed)
     weights = rng.integers(1, 4, len(ease)).astype(float)
     column, values = rng.normal(size=len(ease)), np.array(ease, dtype=float)
-    weighted = bin_by_ease([column], values, n_bins, weights)
+    weighted = bin_by_ease([column], values, n_bins, Weights.of(weights))
     times = weights.astype(int)
     repeated = bin_by_ease([np.repeat(column, times)], np.repeat(values, times), n_bins)
     np.testing.assert_allclose(weighted.mass, repeated.mass, atol=1e-12)
@@ -69,7 +70,9 @@ def test_whole_weights_are_repeated_rows(ease, n_bins, seed):
 
 
 def test_fractional_weights_are_cut_at_equal_mass():
-    bins = bin_by_ease([np.array([1.0, 0.0, 1.0])], np.array([0.1, 0.2, 0.3]), 2, np.array([0.5, 1.0, 0.5]))
+    bins = bin_by_ease(
+        [np.array([1.0, 0.0, 1.0])], np.array([0.1, 0.2, 0.3]), 2, Weights.of(np.array([0.5, 1.0, 0.5]))
+    )
     assert bins.mass.tolist() == [1.0, 1.0]
     assert bins.sums[0].tolist() == [0.5, 0.5]
 

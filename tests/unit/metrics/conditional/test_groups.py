@@ -131,3 +131,17 @@ def test_the_tests_and_intervals_keep_their_level():
     assert np.mean(np.array(gaps) <= 0.05) <= limit
     assert np.mean(np.array(worsts) <= 0.05) <= limit
     assert min(np.mean(inside_gap), np.mean(inside_worst)) >= stats.binom.ppf(0.0001, 120, 0.95) / 120
+
+
+@pytest.mark.parametrize("metric", [size_stratified_coverage, feature_stratified_coverage])
+def test_rows_of_weight_zero_do_not_move_bins(metric):
+    rng = np.random.default_rng(3)
+    z, x = rng.random(400) < 0.9, rng.normal(size=400)
+    there = rng.random(400) < 0.7
+    # Zeros beyond every other value, which would stretch bins and their names.
+    x = np.where(there, x, 100 + x)
+    weighted, kept = (
+        metric(z, x, alpha=0.1, sample_weight=there.astype(float)),
+        metric(z[there], x[there], alpha=0.1),
+    )
+    assert weighted.to_dict() == kept.to_dict()

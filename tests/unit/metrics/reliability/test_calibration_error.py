@@ -24,7 +24,7 @@ def test_fields_say_what_the_contract_promises():
     inside = (f > low) & (f <= high)
     assert error.details["sign"] == -1
     assert -np.sum((y - f)[inside]) / 800 == pytest.approx(error.value)
-    assert error.low == 0.0
+    assert error.low == error.details["low_bound"] > 0
     assert error.high == upper_bound(error.value, float(np.mean((y - f) ** 2)), 800)
     assert error.details["low_bound"] < error.value < error.details["asymptotic_high"] < error.high
     assert error.p_value == 0.001
@@ -127,7 +127,7 @@ def test_unequal_weights_have_an_asymptotic_bound_only():
     w = np.random.default_rng(5).random(800) + 0.5
     error = calibration_error(y, f, sample_weight=w, random_state=0)
     n_effective = w.sum() ** 2 / np.sum(w**2)
-    second = float(np.average((y - f) ** 2, weights=w))
+    second = float(np.average((y - f) ** 2, weights=w**2))
     assert error.high == pytest.approx(asymptotic_upper_bound(error.value, second, n_effective))
     assert error.details["guaranteed"] is False
     assert error.details["guaranteed_band"] is None
@@ -242,3 +242,89 @@ def test_rows_of_weight_zero_leave_the_guarantee_of_the_bound(n_classes, multicl
     assert found.high == pytest.approx(expected.high, rel=1e-12)
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     assert found.details["guaranteed"] is expected.details["guaranteed"] is True
+
+
+@pytest.mark.parametrize("expected", [0.2, 0.5])
+def test_one_event_where_few_are_expected_is_no_surprise(expected):
+    # 20 000 distinct scores: the asymptotic law gave p = 1e-4 and less to the one event of 0.2 expected ones.
+    f = np.random.default_rng(0).random(20_000)
+    f *= expected / f.sum()
+    y = np.zeros(20_000, dtype=bool)
+    y[np.argsort(f)[10_000]] = True
+    error = calibration_error(y, f, random_state=0)
+    at_least_one = 1 - np.exp(-expected)
+    assert "cells of the score" in error.method
+    assert error.p_value == pytest.approx(at_least_one, abs=0.06)
+
+
+def test_few_non_events_count_like_few_events():
+    f = np.random.default_rng(0).random(20_000)
+    f *= 1.0 / f.sum()
+    y = np.random.default_rng(1).random(20_000) < f
+    rare, sure = (calibration_error(o, p, random_state=0) for o, p in ((y, f), (~y, 1 - f)))
+    assert sure.value == pytest.approx(rare.value)
+    assert sure.p_value == pytest.approx(rare.p_value, abs=0.05)
+
+
+def test_many_events_among_many_scores_have_the_asymptotic_law():
+    y, f = world(8, n=20_000)
+    assert "asymptotic law" in calibration_error(y, f, random_state=0).method
+
+
+@pytest.mark.parametrize("decimals", [1, None])
+def test_whole_weights_give_every_field_of_repeated_rows(decimals):
+    y, f = world(9, n=3000, power=1.3, decimals=decimals)
+    w = np.random.default_rng(9).integers(0, 4, 3000)
+    weighted = calibration_error(y, f, sample_weight=w, random_state=1)
+    repeated = calibration_error(np.repeat(y, w), np.repeat(f, w), random_state=1)
+    for field in ("value", "std_error", "low", "high", "p_value", "null_high", "n"):
+        assert getattr(weighted, field) == pytest.approx(getattr(repeated, field)), field
+    assert weighted.details["guaranteed"]
+    assert weighted.details["asymptotic_p_value"] == pytest.approx(repeated.details["asymptotic_p_value"])
+
+
+def test_importance_weights_have_no_test_and_no_scale():
+    y, f = world(10, power=1.5)
+    w = np.random.default_rng(10).random(800)
+    one, other = (calibration_error(y, f, sample_weight=c * w, random_state=0) for c in (1.0, 7.3))
+    assert one.p_value is None
+    assert "importance weights" in one.reason
+    assert one.n == pytest.approx(w.sum() ** 2 / np.sum(w**2))
+    for field in ("value", "std_error", "high", "n"):
+        assert getattr(one, field) == pytest.approx(getattr(other, field)), field
+
+
+def test_the_lower_end_is_zero_exactly_when_the_test_does_not_reject():
+    ends = []
+    for seed in range(40):
+        y, f = world(seed, n=300, power=1.0 + 0.02 * seed, decimals=1)
+        for confidence in (0.8, 0.95):
+            error = calibration_error(y, f, confidence=confidence, n_draws=199, random_state=0)
+            assert (error.low > 0) == (error.p_value <= 1 - confidence)
+            assert error.low <= error.value <= error.high
+            ends.append(error.low)
+    # All three kinds are met: nothing shown, above 0 shown, a number shown.
+    smallest = np.finfo(float).tiny
+    assert {0.0, smallest} < set(ends)
+    assert max(ends) > 0.01
+
+
+def test_the_printed_line_says_that_both_ends_are_one_sided():
+    y, f = world(1, power=2.0)
+    assert "at 95 %, each end one-sided" in str(calibration_error(y, f, random_state=0))
+    # Four impossible rows of 40: the test rejects, the asymptotic bound shows nothing.
+    rare = calibration_error(np.arange(40) < 4, np.zeros(40), random_state=0)
+    assert rare.p_value < 0.05
+    assert "[> 0, " in str(rare)
+
+
+def test_the_lower_end_over_classes_inverts_the_joint_test():
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(4), 2000)
+    y = (rng.random((2000, 1)) > P.cumsum(axis=1)).sum(axis=1)
+    skewed = P**2 / np.sum(P**2, axis=1, keepdims=True)
+    for multiclass in ("classwise", "max"):
+        sound, off = (calibration_error(y, p, multiclass=multiclass, random_state=0) for p in (P, skewed))
+        assert (sound.low, sound.p_value > 0.05) == (0.0, True)
+        assert off.p_value < 0.05
+        assert 0 < off.low < off.value

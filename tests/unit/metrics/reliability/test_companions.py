@@ -186,7 +186,7 @@ def test_the_noise_of_the_binned_error_matches_its_formula():
     error = expected_calibration_error(y, f, random_state=0)
     assert error.details["noise_floor"] == pytest.approx(np.sqrt(2 * spread / np.pi).sum() / f.size, rel=0.03)
     drawn = expected_calibration_error(y, f, n_draws=10_000, random_state=0)
-    assert "normal bin sums" in drawn.method
+    assert "binomial bin sums" in drawn.method
     assert drawn.details["noise_floor"] == pytest.approx(error.details["noise_floor"], rel=0.03)
 
 

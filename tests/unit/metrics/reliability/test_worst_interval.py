@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from calipers.metrics.reliability.bucket_walk import sup_interval
 from calipers.metrics.reliability.rows import BLOCK, BinaryRows
-from calipers.metrics.reliability.worst_interval import sup_interval
 
 
 def brute_force(f, y, w=None):

@@ -1,0 +1,127 @@
+"""Shares of rows and their error bars, whatever the weights mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from calipers.inference.means import Moments
+from calipers.inference.proportions import Interval, clopper_pearson
+from calipers.inputs.weights import Weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShareCounts:
+    """Rows of strata and those of them that count, with what they add to the variance of the share.
+
+    Parameters
+    ----------
+    hits, totals : array of shape (k,)
+        Weight of the rows that count, and of all rows, of every stratum.
+    hit_noise, noise : array of shape (k,)
+        The same sums of `Weights.noise`.
+    whole : bool
+        Whether weights are repetitions: then both pairs are counts of rows.
+
+    Notes
+    -----
+    With importance weights the share p has the linearised variance v = sum w^2 (z - p)^2 / (sum w)^2. Its
+    interval is that of Clopper and Pearson at the effective number of rows [1]_, here the smaller of
+    p (1 - p) / v and Kish's (sum w)^2 / sum w^2: the former is far too large when the few rows that decide it
+    have small weights.
+
+    References
+    ----------
+    .. [1] Korn and Graubard (1998), Confidence intervals for proportions with small expected number of
+       positive counts estimated from survey data, Survey Methodology 24.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference import ShareCounts
+    >>> from calipers.inputs import Weights
+    >>> z = np.array([True, True, False])
+    >>> [float(end) for end in ShareCounts.of(z, Weights.check([2, 1, 1], 3)).interval(0.95).low]
+    [0.19412044968324332]
+    """
+
+    hits: np.ndarray
+    totals: np.ndarray
+    hit_noise: np.ndarray
+    noise: np.ndarray
+    whole: bool = True
+
+    @classmethod
+    def of(
+        cls, happened: np.ndarray, weights: Weights | None, codes: np.ndarray | None = None, n: int = 1
+    ) -> Self:
+        """The counts of rows in n strata, by code; in one stratum without codes."""
+        z = np.asarray(happened)
+        codes = np.zeros(z.size, dtype=np.int64) if codes is None else codes
+        if weights is None:
+            totals, hits = (np.bincount(c, minlength=n).astype(float) for c in (codes, codes[z]))
+            return cls(hits, totals, hits, totals)
+
+        def pair(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            total = np.bincount(codes, weights=mass, minlength=n)
+            # Sums of weights reach their total only up to rounding.
+            return np.minimum(np.bincount(codes, weights=mass * z, minlength=n), total), total
+
+        hits, totals = pair(weights.mass)
+        hit_noise, noise = (hits, totals) if weights.whole else pair(weights.squares)
+        return cls(hits, totals, hit_noise, noise, weights.whole)
+
+    @classmethod
+    def of_moments(cls, moments: Moments) -> Self:
+        """The counts of one stratum from the moments of rows that are 0 or 1."""
+        hits = moments.n * moments.mean
+        if moments.whole:
+            # A count that passed through a mean is whole again.
+            hits = float(np.rint(hits))
+        noise, mean = (moments.n, moments.mean) if moments.squared is None else moments.squared[:2]
+        pair = (hits, moments.n) if moments.whole else (noise * mean, noise)
+        columns = [np.array([count]) for count in (hits, moments.n, *pair)]
+        return cls(columns[0], columns[1], columns[2], columns[3], moments.whole)
+
+    def take(self, strata: np.ndarray) -> Self:
+        """Some of the strata."""
+        hits, totals, hit_noise, noise = (
+            column[strata] for column in (self.hits, self.totals, self.hit_noise, self.noise)
+        )
+        return type(self)(hits, totals, hit_noise, noise, self.whole)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the rows that count, of every stratum."""
+        return np.asarray(self.hits / self.totals)
+
+    @property
+    def effective(self) -> np.ndarray:
+        """Rows of equal weight with the same information about the share, of every stratum."""
+        if self.whole:
+            return self.totals
+        p, kish = self.shares, self.totals**2 / self.noise
+        variance = (self.hit_noise * (1 - p) ** 2 + (self.noise - self.hit_noise) * p**2) / self.totals**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(variance > 0, np.minimum(p * (1 - p) / variance, kish), kish))
+
+    @property
+    def std_errors(self) -> np.ndarray:
+        """Standard error of every share."""
+        return np.asarray(np.sqrt(self.shares * (1 - self.shares) / self.effective))
+
+    @property
+    def n(self) -> float:
+        """Rows of all strata: their number, or the effective number of rows."""
+        if self.whole:
+            return float(self.totals.sum())
+        return float(self.totals.sum() ** 2 / self.noise.sum())
+
+    def interval(self, confidence: float) -> Interval:
+        """Ends of every share's interval; exact for whole weights."""
+        if self.whole:
+            return clopper_pearson(self.hits, self.totals, confidence=confidence)
+        rows = self.effective
+        return clopper_pearson(self.shares * rows, rows, confidence=confidence)
