@@ -21,15 +21,18 @@ from sklearn.preprocessing import StandardScaler
 
 import calipers
 from calipers.auditing import audit
-from calipers.engines import FileSource, State, measure
+from calipers.engines import ArraySource, FileSource, State, measure
 from calipers.engines.dask_engine import DaskEngine
 from calipers.engines.running import LocalEngine, run_states
 from calipers.engines.sources import FilePiece
 from calipers.engines.spark_engine import SparkEngine
 from calipers.exceptions import InputError
+from calipers.metrics import metric_entries
 from calipers.performance import AlgorithmPerformance
+from calipers.results import EstimateTable
 from studies.conditional.synthetic import sample_efficiency
 from studies.progress import study_progress
+from tests.contract import test_weights_and_blocks as contract
 from tests.randomness import restored_python_generator
 
 METRICS = (
@@ -220,6 +223,26 @@ def assert_survives(engine, victims, lake, expected):
     assert kill.killed is not None
 
 
+def assert_every_metric_is_that_of_memory(engine):
+    """All registered metrics over three pieces in one session, with importance weights where they are taken."""
+    for entry in metric_entries():
+        data, options = contract.example(entry, 60)
+        wide = next((data[r] for r in ("probabilities", "p_values") if r in data and data[r].ndim == 2), None)
+        classes = None if wide is None else np.arange(wide.shape[1])
+        weighted = entry.weighted and entry.importance != "refused" and entry.name not in contract.LEARNED
+        weights = contract.weights_of("importance", 60) if weighted else None
+        alpha = {"alpha": options["alpha"]} if "alpha" in options else {}
+        columns = data if weights is None else data | {"sample_weight": weights}
+        source = ArraySource(columns, classes=classes, piece_rows=20, **alpha)
+        chosen = {entry.name: {key: value for key, value in options.items() if key != "alpha"}}
+        found = measure(source, [entry.name], engine=engine, options=chosen, **alpha)
+        expected = contract.estimates(contract.in_memory(entry, data, options, weights))
+        names = expected if entry.returns == "table" else {next(iter(expected)): None}
+        plain = dict(zip(names, found.values(), strict=True))
+        fields = ("value", "n") if entry.name in contract.LEARNED else contract.FIELDS
+        contract.assert_same(EstimateTable(plain), EstimateTable(expected), fields=fields)
+
+
 def forecast(n_jobs):
     """Thirty fits with seeds of their own."""
     X, y = load_diabetes(return_X_y=True)
@@ -259,6 +282,11 @@ def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(lake, tmp
     with dask_client() as client:
         assert_one_state_arrives(DaskEngine(client), lake)
         assert_refuses(DaskEngine(client), tmp_path)
+
+
+def test_every_metric_on_dask_is_that_of_memory():
+    with dask_client() as client:
+        assert_every_metric_is_that_of_memory(DaskEngine(client))
 
 
 def test_fits_on_dask_give_the_same_bits():
@@ -334,6 +362,10 @@ def test_spark_gives_back_one_state_per_pass_or_the_refusal_of_an_executor(lake,
 
 def test_spark_audits_the_same_after_losing_an_executor(lake, expected, spark):
     assert_survives(SparkEngine(spark), executors, lake, expected)
+
+
+def test_every_metric_on_spark_is_that_of_memory(spark):
+    assert_every_metric_is_that_of_memory(SparkEngine(spark))
 
 
 def test_fits_on_spark_give_the_same_bits(spark):

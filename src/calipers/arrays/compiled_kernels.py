@@ -239,11 +239,14 @@ def count_pairs(first: Any, second: Any, width: int, counts: Any) -> None:
 
 
 @_exact
-def count_in_buckets(values: Any, low: float, scale: float, counts: Any) -> None:
-    """Count values in equal buckets from ``low`` on; the bucket of a value is that of `ease.bucket_of`."""
+def count_in_buckets(values: Any, low: float, scale: float, counts: Any, lows: Any, highs: Any) -> None:
+    """Count values in equal buckets from ``low`` on, those of `EqualBuckets`, and find the ends of each."""
     last = counts.size - 1
     for i in range(values.size):
-        counts[min(int((np.float64(values[i]) - low) * scale), last)] += 1.0
+        value = np.float64(values[i])
+        bucket = min(int((value - low) * scale), last)
+        counts[bucket] += 1.0
+        lows[bucket], highs[bucket] = min(lows[bucket], value), max(highs[bucket], value)
 
 
 @_exact

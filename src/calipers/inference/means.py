@@ -166,7 +166,7 @@ def mean_estimate(
     contributions: np.ndarray | Moments,
     *,
     name: str,
-    weights: np.ndarray | None = None,
+    weights: np.ndarray | Weights | None = None,
     confidence: float = 0.95,
     method: str = "t",
     alternative: str = "two-sided",

@@ -43,8 +43,8 @@ class ShareCounts:
     >>> from calipers.inference import ShareCounts
     >>> from calipers.inputs import Weights
     >>> z = np.array([True, True, False])
-    >>> [float(end) for end in ShareCounts.of(z, Weights.check([2, 1, 1], 3)).interval(0.95).low]
-    [0.19412044968324332]
+    >>> ShareCounts.of(z, Weights.check([2, 1, 1], 3)).interval(0.95).low.round(4).tolist()
+    [0.1941]
     """
 
     hits: np.ndarray
@@ -82,15 +82,19 @@ class ShareCounts:
             hits = float(np.rint(hits))
         noise, mean = (moments.n, moments.mean) if moments.squared is None else moments.squared[:2]
         pair = (hits, moments.n) if moments.whole else (noise * mean, noise)
-        columns = [np.array([count]) for count in (hits, moments.n, *pair)]
-        return cls(columns[0], columns[1], columns[2], columns[3], moments.whole)
+        return cls.one(hits, moments.n, *pair, whole=moments.whole)
+
+    @classmethod
+    def one(cls, hits: float, total: float, hit_noise: float, noise: float, *, whole: bool = True) -> Self:
+        """The counts of one stratum."""
+        counts = [np.array([count]) for count in (hits, total, hit_noise, noise)]
+        return cls(counts[0], counts[1], counts[2], counts[3], whole)
 
     def take(self, strata: np.ndarray) -> Self:
         """Some of the strata."""
-        hits, totals, hit_noise, noise = (
-            column[strata] for column in (self.hits, self.totals, self.hit_noise, self.noise)
+        return type(self)(
+            self.hits[strata], self.totals[strata], self.hit_noise[strata], self.noise[strata], self.whole
         )
-        return type(self)(hits, totals, hit_noise, noise, self.whole)
 
     @property
     def shares(self) -> np.ndarray:

@@ -79,7 +79,7 @@ def efficiency(
     classes : sequence of K labels, optional
         The label of every column.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the intervals.
     phi : callable, optional

@@ -23,21 +23,13 @@ from calipers.metrics.criteria_estimates import (
     criteria_from_moments,
     difference_from_moments,
 )
+from calipers.metrics.states.moments import MomentTable
 from calipers.results import EstimateTable
 
 # Criteria that are not whole numbers, as the compiled kernel orders them.
 _CONTINUOUS = ("S", "U", "F", "OU", "OF", "credibility")
 _ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty", "S_phi")
 GivenWeights = np.ndarray | Weights | None
-
-
-class MomentTable(dict[Any, Moments]):
-    """Moments by name, to which those of further rows are added."""
-
-    def add(self, found: dict[Any, Moments]) -> None:
-        """Merge the moments of further rows."""
-        for name, own in found.items():
-            self[name] = self.get(name, Moments()).merge(own)
 
 
 @dataclass(eq=False)

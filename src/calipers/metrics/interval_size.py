@@ -45,7 +45,7 @@ def regression_efficiency(
     alpha : sequence of L levels, or one
         Allowed miscoverage of each level.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights.
     confidence : float
         Level of the intervals around the estimates.
     step : bool

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from calipers.arrays import Array, as_numpy, count_along
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
@@ -53,7 +51,7 @@ def coverage(
         Rows the predictor was conformalised on. Its coverage then varies with the luck of that
         calibration set; without it a healthy split-conformal predictor is accused far too often.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column of the sets.
     confidence : float
@@ -116,8 +114,7 @@ def coverage_of_rows(
     if given is None:
         # Arrays of other libraries are counted where they lie.
         hits, rows = float(count_along(covered, axis=None)), float(covered.shape[0])
-        both = np.array([hits]), np.array([rows])
-        counts = ShareCounts(*both, *both)
+        counts = ShareCounts.one(hits, rows, hits, rows)
     else:
         counts = ShareCounts.of(as_numpy(covered), given)
     fields = share_fields(counts, confidence) | {

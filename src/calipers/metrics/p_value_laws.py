@@ -42,7 +42,7 @@ def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: flo
     p_values : array of shape (n,)
         One p-value per object.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights.
     confidence : float
         Level of the interval.
 

@@ -49,7 +49,7 @@ def proper_scores(
     probabilities : array of shape (n, K) or (n,)
         Stated probabilities; a vector is the positive class of two.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights.
     classes : sequence of K labels, optional
         The label of every column.
     confidence : float

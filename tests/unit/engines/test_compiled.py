@@ -15,7 +15,6 @@ from calipers.exceptions import InputError
 from calipers.inference import Moments, ShareCounts
 from calipers.inputs import sets_at
 from calipers.inputs.files import ColumnChoice
-from calipers.metrics.adaptivity.ease_states import bucket_of, bucket_scale
 from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria import SHARES
 from calipers.metrics.criteria_states import compiled_moments
@@ -174,13 +173,18 @@ def test_buckets_of_the_ease_are_those_of_numpy_to_the_last_bit(kind):
     rng = np.random.default_rng(9)
     ease = np.concatenate([rng.normal(size=20_000), np.linspace(-3, 3, 5000)]).astype(kind)
     low, high = float(ease.min()), float(ease.max())
-    counts = np.zeros(1 << 16)
-    compiled.count_in_buckets(ease, low, bucket_scale(low, high), counts)
-    bucket = bucket_of(ease.astype(float), low, high)
-    assert (counts == np.bincount(bucket, minlength=1 << 16)).all()
+    place = EqualBuckets(1 << 16, low, high)
+    counts, lows, highs = np.zeros(place.n), np.full(place.n, np.inf), np.full(place.n, -np.inf)
+    compiled.count_in_buckets(ease, low, place.scale, counts, lows, highs)
+    bucket = place(ease.astype(float))
+    assert (counts == np.bincount(bucket, minlength=place.n)).all()
+    filled = np.flatnonzero(counts)
+    assert (place(lows[filled]) == filled).all()
+    assert (place(highs[filled]) == filled).all()
+    assert (lows.min(), highs.max()) == (low, high)
     table = rng.integers(-1, 40, 1 << 16).astype(np.int32)
     found, room = np.empty(ease.size, dtype=np.int64), np.empty(ease.size + 1, dtype=np.int64)
-    n = compiled.look_up_buckets(ease, low, bucket_scale(low, high), table, found, room)
+    n = compiled.look_up_buckets(ease, low, place.scale, table, found, room)
     assert (found == table[bucket]).all()
     assert (room[:n] == np.flatnonzero(found < 0)).all()
 

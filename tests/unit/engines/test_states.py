@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from calipers import metrics
 from calipers.engines import ArraySource, FileSource, Rows, measure, state_of
 from calipers.exceptions import InputError
-from calipers.metrics.adaptivity.ease_states import bucket_ends, bucket_of
 from tests.unit.engines.passes import finished_over
 
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
@@ -105,20 +104,6 @@ def test_integer_weights_count_as_repeated_rows():
     weighted = states_of("sscv", given_rows | {"sample_weight": weights}, [20, 50], np.arange(80))
     repeated = {key: np.repeat(value, weights, axis=0) for key, value in given_rows.items()}
     assert_same(weighted, whole("sscv", repeated))
-
-
-def test_bucket_ends_are_the_first_and_last_float_of_a_bucket():
-    for low, high in ((0.0, 1.0), (-3.5, 2.25), (0.1, 0.1 + 1e-13)):
-        for bucket in (0, 1, 40_000, 65_535):
-            first, last = bucket_ends(bucket, low, high)
-            inside = bucket_of(np.array([first, last]), low, high)
-            if (inside == bucket).all():
-                assert (
-                    low == first or bucket_of(np.array([np.nextafter(first, -np.inf)]), low, high)[0] < bucket
-                )
-                assert (
-                    high == last or bucket_of(np.array([np.nextafter(last, np.inf)]), low, high)[0] > bucket
-                )
 
 
 def test_files_give_the_numbers_of_arrays(tmp_path):

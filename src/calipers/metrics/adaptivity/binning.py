@@ -114,6 +114,16 @@ class Binned:
         return np.asarray(self.sums / np.where(self.filled, self.mass, np.nan))
 
 
+def present_rows(columns: Sequence[Array], sample_weight: Any, n: int) -> tuple[list[Array], Weights | None]:
+    """Columns of one library and their weights; rows of weight 0 are not there."""
+    weights = Weights.check(sample_weight, n)
+    if weights is None or weights.mass.all():
+        return list(columns), weights
+    kept = np.flatnonzero(weights.mass)
+    rows, xp = on_device_of(kept, columns[0]), namespace(columns[0])
+    return [xp.take(column, rows) for column in columns], weights.take(kept)
+
+
 def bin_by_ease(
     columns: Sequence[Array],
     ease: Array,

@@ -48,7 +48,7 @@ def difficulty_concordance(
     n_permutations : int
         Shuffles of the size behind the p-value and the null band.
     sample_weight : array (n,), optional
-        Whole weights; a weight of 2 counts as two equal rows.
+        Whole numbers: repetitions of the rows.
     confidence : float
         Level of the interval.
     random_state : int, Generator or None
@@ -91,7 +91,7 @@ def difficulty_concordance(
     >>> size = rank + rng.poisson(3, 600)
     >>> e = difficulty_concordance(rank, size, group_size=20, n_draws=2000, random_state=0)
     >>> print(f"{e.value:.2f} {e.p_value:.3f}")
-    0.73 0.005
+    0.74 0.005
     """
     difficulty, sizes, weights, _ = difficulty_columns(ranks, size, sample_weight)
     columns = repeated(difficulty, sizes, weights=weights)

@@ -14,16 +14,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from calipers.arrays.ordered_bits import float_to_rank, rank_to_float
 from calipers.difficulty import uniform_mass_limits
 from calipers.inference.state import Result, State
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.rows import Rows
 from calipers.inputs.weights import are_whole
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.reliability.score_buckets import EqualBuckets
 from calipers.metrics.states.counts import CountState, distinct_rows
 
-_N_BUCKETS = 1 << 16
+_N_BUCKETS, _FEWEST_BUCKETS = 1 << 16, 1 << 10
 # An edge bucket with at most this mass is narrow enough to keep the values inside it.
 _NARROW = 20_000.0
 _DEFAULT_BINS = 50
@@ -84,7 +84,12 @@ class EaseRangeState(State):
         self.options = {k: v(count) if callable(v) else v for k, v in self.options.items()}
         n_bins = int(self.options.get("n_bins", _DEFAULT_BINS))
         limits = uniform_mass_limits(int(self.mass) if self.whole else self.mass, n_bins)[1:-1]
-        return EaseBucketState(self, [(self.low, self.high, 0.0)], np.asarray(limits, dtype=float))
+        return EaseBucketState(self, [(self.place, 0.0)], np.asarray(limits, dtype=float))
+
+    @property
+    def place(self) -> EqualBuckets:
+        """Buckets over the whole range."""
+        return EqualBuckets(_N_BUCKETS, self.low, self.high)
 
     def finish(self) -> Result:
         """Never the last pass."""
@@ -94,67 +99,66 @@ class EaseRangeState(State):
 class EaseBucketState(State):
     """Counting passes: mass in narrow buckets inside each interval that still holds an edge."""
 
-    __slots__ = ("counts", "intervals", "limits", "origin")
+    __slots__ = ("counts", "highs", "limits", "lows", "origin", "pieces")
 
     def __init__(
-        self, origin: EaseRangeState, intervals: list[tuple[float, float, float]], limits: np.ndarray
+        self, origin: EaseRangeState, pieces: list[tuple[EqualBuckets, float]], limits: np.ndarray
     ) -> None:
-        # An interval is (low, high, mass below it).
-        self.origin, self.intervals, self.limits = origin, intervals, limits
-        self.counts = np.zeros((len(intervals), _N_BUCKETS))
+        # Buckets of an interval, and the mass below it.
+        self.origin, self.pieces, self.limits = origin, pieces, limits
+        shape = (len(pieces), pieces[0][0].n)
+        self.counts, self.lows, self.highs = np.zeros(shape), np.full(shape, np.inf), np.full(shape, -np.inf)
 
     @property
     def needs(self) -> frozenset[str]:
         """Ease and weights."""
         return self.origin.needs
 
-    @property
-    def is_first(self) -> bool:
-        """Whether the buckets cut the whole range."""
-        return self.intervals == [(self.origin.low, self.origin.high, 0.0)]
-
     def absorb(self, block: Rows) -> None:
-        """Count the rows of each interval."""
+        """Count the rows of each interval, and find the ends of its buckets."""
         ease, weights = block[self.origin.ease], block.weights
-        if self.is_first and weights is None and (compiled := block.kernels) is not None:
-            low, high, _ = self.intervals[0]
-            compiled.count_in_buckets(ease, low, bucket_scale(low, high), self.counts[0])
-            return
-        ease = ease.astype(np.float64)
-        for k, (low, high, _) in enumerate(self.intervals):
-            own, mass = ease, weights
-            if not self.is_first:
-                inside = (ease >= low) & (ease <= high)
-                own, mass = ease[inside], None if weights is None else weights[inside]
-            bucket = bucket_of(own, low, high)
-            self.counts[k] += np.bincount(bucket, weights=mass, minlength=_N_BUCKETS)
+        for k, (place, _) in enumerate(self.pieces):
+            if len(self.pieces) == 1 and weights is None and (compiled := block.kernels) is not None:
+                ends = self.lows[k], self.highs[k]
+                compiled.count_in_buckets(ease, place.low, place.scale, self.counts[k], *ends)
+                continue
+            inside = np.flatnonzero((ease >= place.low) & (ease <= place.high))
+            own = ease[inside].astype(np.float64)
+            bucket = place(own)
+            mass = None if weights is None else weights[inside]
+            self.counts[k] += np.bincount(bucket, weights=mass, minlength=place.n)
+            np.minimum.at(self.lows[k], bucket, own)
+            np.maximum.at(self.highs[k], bucket, own)
 
     def merge(self, other: Self) -> Self:
         """Add the counts."""
         self.counts += other.counts
+        np.minimum(self.lows, other.lows, out=self.lows)
+        np.maximum(self.highs, other.highs, out=self.highs)
         return self
 
     def advance(self) -> State:
-        """Narrower buckets where one with an edge is still crowded, else the last pass."""
+        """Narrower buckets where one with an edge holds many rows of several values, else the last pass."""
         found = self._edge_buckets()
-        crowded = [piece for piece in found if piece[3] > _NARROW and _can_split(piece[0], piece[1])]
-        if crowded:
-            return EaseBucketState(self.origin, [(a, b, below) for a, b, below, _ in found], self.limits)
-        edges = [(low, high) for low, high, _, _ in found]
-        return EaseCountState(self.origin, edges)
+        if all(mass <= _NARROW or low == high for low, high, _, mass in found):
+            return EaseCountState(self.origin, [(low, high) for low, high, _, _ in found])
+        n = max(_FEWEST_BUCKETS, _N_BUCKETS // len(found))
+        pieces = [(EqualBuckets(n, low, high), below) for low, high, below, _ in found]
+        return EaseBucketState(self.origin, pieces, self.limits)
 
     def _edge_buckets(self) -> list[tuple[float, float, float, float]]:
-        """(low, high, mass below, mass inside) of every bucket that holds a limit."""
-        found = {}
-        for k, (low, high, below) in enumerate(self.intervals):
+        """(lowest, highest value, mass below, mass inside) of every bucket that holds a limit."""
+        found = set()
+        for k, (_, below) in enumerate(self.pieces):
             cumulative = below + np.concatenate([[0.0], np.cumsum(self.counts[k])])
             inside = self.limits[(self.limits >= cumulative[0]) & (self.limits <= cumulative[-1])]
-            for limit in inside:
-                # The row at the limit and the one after it decide where the bin ends.
-                for b in {_bucket_at(cumulative, limit), _bucket_at(cumulative, limit + 1)}:
-                    ends = bucket_ends(b, low, high)
-                    found[ends] = (*ends, float(cumulative[b]), float(self.counts[k][b]))
-        return sorted(found.values())
+            # The row at the limit and the one after it decide where the bin ends.
+            at = np.searchsorted(cumulative, np.concatenate([inside, inside + 1]), side="left") - 1
+            for b in np.unique(np.clip(at, 0, self.counts.shape[1] - 1)):
+                if self.counts[k, b] > 0:
+                    ends = float(self.lows[k, b]), float(self.highs[k, b])
+                    found.add((*ends, float(cumulative[b]), float(self.counts[k, b])))
+        return sorted(found)
 
     def finish(self) -> Result:
         """Never the last pass."""
@@ -174,7 +178,7 @@ class EaseCountState(CountState):
         # A value between two neighbouring edge buckets stands for all values there.
         above, below = np.append(lows, highs[-1] + 2.0), np.append(lows[0] - 2.0, highs)
         self.middles = below + (above - below) / 2
-        self.table = _gap_of_buckets(origin.low, origin.high, lows, highs)
+        self.table = _gap_of_buckets(origin.place, lows, highs)
 
     def absorb(self, block: Rows) -> None:
         """Count distinct rows of the block with its shortened ease."""
@@ -187,13 +191,13 @@ class EaseCountState(CountState):
 
     def _shorten(self, ease: np.ndarray, compiled: Any) -> Categorical:
         """Codes of gaps, and of the distinct values inside edge buckets."""
-        low, high = self.origin.low, self.origin.high
+        place = self.origin.place
         if compiled is None:
-            gap = self.table[bucket_of(ease.astype(np.float64), low, high)].astype(np.int64)
+            gap = self.table[place(ease.astype(np.float64))].astype(np.int64)
             unsure = np.flatnonzero(gap < 0)
         else:
             gap, room = np.empty(ease.size, dtype=np.int64), np.empty(ease.size + 1, dtype=np.int64)
-            n = compiled.look_up_buckets(ease, low, bucket_scale(low, high), self.table, gap, room)
+            n = compiled.look_up_buckets(ease, place.low, place.scale, self.table, gap, room)
             unsure = room[:n]
         near = ease[unsure].astype(np.float64)
         lows, highs = (np.array(ends) for ends in zip(*self.edges, strict=True))
@@ -205,66 +209,14 @@ class EaseCountState(CountState):
         return Categorical(np.concatenate([self.middles, values]), gap)
 
 
-def _gap_of_buckets(low: float, high: float, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+def _gap_of_buckets(place: EqualBuckets, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
     """Per bucket of the whole range: the gap all its values lie in, or -1 when it touches an edge bucket."""
-    first, last = bucket_of(lows, low, high), bucket_of(highs, low, high)
-    gap = np.searchsorted(last, np.arange(_N_BUCKETS), side="left")
-    touched = np.zeros(_N_BUCKETS + 1, dtype=np.int64)
+    first, last = place(lows), place(highs)
+    gap = np.searchsorted(last, np.arange(place.n), side="left")
+    touched = np.zeros(place.n + 1, dtype=np.int64)
     np.add.at(touched, first, 1)
     np.add.at(touched, last + 1, -1)
     return np.where(np.cumsum(touched)[:-1] > 0, -1, gap).astype(np.int32)
-
-
-def bucket_of(ease: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Bucket of every value of [low, high]; non-decreasing in the value."""
-    return np.minimum(((ease - low) * bucket_scale(low, high)).astype(np.int64), _N_BUCKETS - 1)
-
-
-def bucket_scale(low: float, high: float) -> float:
-    """Buckets per unit of the ease."""
-    width = high - low
-    return _N_BUCKETS / width if width > 0 else 0.0
-
-
-def bucket_ends(bucket: int, low: float, high: float) -> tuple[float, float]:
-    """Smallest and largest float of [low, high] in the bucket, found by bisection on the floats."""
-    return _first_float(bucket, low, high), _last_float(bucket, low, high)
-
-
-def _first_float(bucket: int, low: float, high: float) -> float:
-    a, b = float_to_rank(low), float_to_rank(high)
-    while a < b:
-        middle = (a + b) // 2
-        if _bucket_of_rank(middle, low, high) >= bucket:
-            b = middle
-        else:
-            a = middle + 1
-    return rank_to_float(a)
-
-
-def _last_float(bucket: int, low: float, high: float) -> float:
-    a, b = float_to_rank(low), float_to_rank(high)
-    while a < b:
-        middle = (a + b + 1) // 2
-        if _bucket_of_rank(middle, low, high) <= bucket:
-            a = middle
-        else:
-            b = middle - 1
-    return rank_to_float(a)
-
-
-def _bucket_of_rank(rank: int, low: float, high: float) -> int:
-    return int(bucket_of(np.array([rank_to_float(rank)]), low, high)[0])
-
-
-def _can_split(low: float, high: float) -> bool:
-    return float_to_rank(high) - float_to_rank(low) > 1
-
-
-def _bucket_at(cumulative: np.ndarray, position: float) -> int:
-    """Bucket of the row at a 1-based position in sorted mass."""
-    b = int(np.searchsorted(cumulative, position, side="left")) - 1
-    return min(max(b, 0), len(cumulative) - 2)
 
 
 def by_ease(entry: MetricEntry, options: dict[str, Any]) -> State:

@@ -33,6 +33,7 @@ from calipers.metrics.adaptivity.binning import (
     bin_by_ease,
     bin_by_strata,
     check_strata,
+    present_rows,
 )
 from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
 from calipers.metrics.adaptivity.ease_states import by_ease
@@ -79,7 +80,7 @@ def t_ss(
     n_bins : int
         Bins of equal mass, eq. 2; empty ones are passed over.
     sample_weight : array (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the interval.
     n_permutations : int
@@ -202,12 +203,8 @@ def difficulty_columns(
     _refuse_negative(columns)
     like = columns.get("ease", columns["size"])
     same = {k: v if type(v) is type(like) else on_device_of(as_numpy(v), like) for k, v in columns.items()}
-    weights = Weights.check(sample_weight, n)
-    if weights is not None and not weights.mass.all():
-        kept = np.flatnonzero(weights.mass)
-        rows, xp = on_device_of(kept, like), namespace(like)
-        same, weights = {k: xp.take(v, rows) for k, v in same.items()}, weights.take(kept)
-    return same["ranks"], same["size"], weights, same.get("ease")
+    (rank, width, *others), weights = present_rows(list(same.values()), sample_weight, n)
+    return rank, width, weights, others[0] if others else None
 
 
 def _refuse_negative(columns: dict[str, Array]) -> None:
@@ -246,7 +243,7 @@ def _fit(
     difficulty, sizes = means[:2] + origin[:, None]
     base: dict[str, Any] = {
         "name": name,
-        "n": _whole(bins.n),
+        "n": bins.n,
         "method": "signed R-squared of mean size on mean difficulty over bins",
         "details": {
             "bin_difficulty": difficulty.tolist(),
@@ -350,11 +347,6 @@ def repeated(*columns: Array, weights: Weights | None) -> list[np.ndarray] | Non
         return host
     times = weights.counts
     return None if times is None else [np.repeat(column, times) for column in host]
-
-
-def _whole(value: float) -> float:
-    number = float(value)
-    return int(number) if number.is_integer() else number
 
 
 _INTERVAL = "delta method on bin means through Fisher's z"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_numpy, generator, namespace, on_device_of
+from calipers.arrays import Array, RandomState, as_numpy, generator, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import (
     NO_EXACT_LAW,
@@ -23,6 +23,7 @@ from calipers.metrics.adaptivity.binning import (
     bin_by_ease,
     bin_by_strata,
     check_strata,
+    present_rows,
     stratum_name,
 )
 from calipers.metrics.adaptivity.ease_states import by_ease
@@ -70,7 +71,7 @@ def t_cv(
         Calibration rows behind the threshold of each bin, hardest first. One number n is exact for a
         predictor with n rows per bin, and on the safe side for a single threshold made from n rows.
     sample_weight : array (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the interval.
     randomized : bool
@@ -314,12 +315,7 @@ def _rows(covered: Any, values: Any, name: str, sample_weight: Any) -> tuple[Arr
     n = check_same_length(covered=hits, **{name: column})
     if isinstance(hits, np.ndarray) != isinstance(column, np.ndarray):
         hits = on_device_of(as_numpy(hits), column)
-    weights = Weights.check(sample_weight, n)
-    if weights is not None and not weights.mass.all():
-        kept = np.flatnonzero(weights.mass)
-        rows = on_device_of(kept, column)
-        xp = namespace(column)
-        return xp.take(hits, rows), xp.take(column, rows), weights.take(kept)
+    (hits, column), weights = present_rows([hits, column], sample_weight, n)
     return hits, column, weights
 
 
@@ -356,60 +352,25 @@ def _by_size(
 _COVERS = "covers 1 - alpha in every {} (exact law; beta-binomial with n_calibration)"
 _INTERVAL = "Clopper-Pearson per bin at the Sidak level, mapped through the maximum"
 
+
+def _entry(function: Any, column: str, **fields: Any) -> MetricEntry:
+    common = {
+        "question": "adaptive", "inputs": ("covered", column), "direction": "lower", "bounds": (0.0, 1.0),
+        "interval": _INTERVAL, "merge": "counts", "weighted": True, "array_api": True,
+    }  # fmt: skip
+    return MetricEntry(function=function, **(common | fields))  # type: ignore[arg-type]
+
+
 ENTRIES = (
-    MetricEntry(
-        function=t_cv,
-        question="adaptive",
-        inputs=("covered", "ease"),
-        direction="lower",
+    _entry(
+        t_cv, "ease", null=_COVERS.format("bin of equal mass along the ease"), randomized=True,
         good="inside the null band: no larger than a predictor that covers every bin as promised",
-        bounds=(0.0, 1.0),
-        null=_COVERS.format("bin of equal mass along the ease"),
-        interval=_INTERVAL,
-        merge="passes",
-        state=by_ease,
-        weighted=True,
-        scaled=BINS_END_AT_ROWS,
-        randomized=True,
-        array_api=True,
+        merge="passes", state=by_ease, scaled=BINS_END_AT_ROWS,
     ),
-    MetricEntry(
-        function=sscv,
-        question="adaptive",
-        inputs=("covered", "size"),
-        direction="lower",
-        good="inside the null band",
-        bounds=(0.0, 1.0),
-        null=_COVERS.format("stratum of set size"),
-        interval=_INTERVAL,
-        merge="counts",
-        weighted=True,
-        array_api=True,
-    ),
-    MetricEntry(
-        function=escv,
-        question="adaptive",
-        inputs=("covered", "size"),
-        direction="lower",
-        good="inside the null band",
-        bounds=(0.0, 1.0),
-        null=_COVERS.format("set size that occurs"),
-        interval=_INTERVAL,
-        merge="counts",
-        weighted=True,
-        array_api=True,
-    ),
-    MetricEntry(
-        function=rank_cv,
-        question="adaptive",
-        inputs=("covered", "ranks"),
-        direction="lower",
-        good="lower than a rival's on the same rows; 0 cannot be reached",
-        bounds=(0.0, 1.0),
+    _entry(sscv, "size", good="inside the null band", null=_COVERS.format("stratum of set size")),
+    _entry(escv, "size", good="inside the null band", null=_COVERS.format("set size that occurs")),
+    _entry(
+        rank_cv, "ranks", good="lower than a rival's on the same rows; 0 cannot be reached",
         no_null="coverage given the rank of the outcome is not 1 - alpha even for a perfect predictor",
-        interval=_INTERVAL,
-        merge="counts",
-        weighted=True,
-        array_api=True,
     ),
-)
+)  # fmt: skip

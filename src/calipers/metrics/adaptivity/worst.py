@@ -134,7 +134,7 @@ def worst_estimate(
         low=low,
         high=high,
         confidence=confidence,
-        n=_whole(bins.n),
+        n=bins.n,
         method=_method(law),
         reason=reason,
         details=_bin_details(bins, names, filled, shares, worst, target) | {"null_median": _median(law)},

@@ -50,7 +50,7 @@ def coverage_gap(
     weighted : bool
         Weight groups by their share of the rows instead of equally.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the interval.
     random_state : int, Generator or None
@@ -160,7 +160,7 @@ def feature_stratified_coverage(
     n_bins : int
         Bins for numbers with more distinct values than that.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the interval.
 

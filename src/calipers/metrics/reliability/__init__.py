@@ -5,6 +5,9 @@ does not, the binned errors people are used to, and the curves behind all of the
 of models (Theorem 2 of Gao, Parameswaran and Peng) are functions here too.
 """
 
+import math
+from typing import Any
+
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.reliability.binned import (
     binned_state,
@@ -80,91 +83,44 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_COINS = "outcomes are coins with the stated probabilities"
+_NOISE = "absolute values of noise add up: no valid interval is known"
+
+
+def _entry(function: Any, **fields: Any) -> MetricEntry:
+    common = {"question": "probabilities", "inputs": ("y_true", "probabilities"), "weighted": True}
+    return MetricEntry(function=function, **(common | fields))  # type: ignore[arg-type]
+
+
 ENTRIES = (
-    MetricEntry(
-        function=calibration_error,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        direction="lower",
-        good="0; a calibrated model reads up to null_high",
-        bounds=(0.0, 1.0),
-        null="outcomes are coins with the stated probabilities",
-        interval="one-sided empirical Bernstein bound for a model fixed beforehand",
-        merge="passes",
-        state=calibration_state,
-        weighted=True,
-        randomized=True,
-        array_api=True,
+    _entry(
+        calibration_error, direction="lower", good="0; a calibrated model reads up to null_high",
+        bounds=(0.0, 1.0), null=_COINS, randomized=True, array_api=True,
+        interval="one-sided ends: the test inverted; empirical Bernstein, for a model fixed beforehand",
+        merge="passes", state=calibration_state,
     ),
-    MetricEntry(
-        function=calibration_tests,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        returns="table",
-        direction="lower",
-        good="a verdict with p above 0.05",
-        bounds=(-float("inf"), float("inf")),
-        null="outcomes are coins with the stated probabilities",
+    _entry(
+        calibration_tests, returns="table", direction="lower", good="a verdict with p above 0.05",
+        bounds=(-math.inf, math.inf), null=_COINS, randomized=True, merge="gather",
         no_interval="test statistics have a null law and no interval",
-        merge="gather",
-        weighted=True,
         scaled="statistics are measured in the noise of the rows, which counts repetitions",
-        randomized=True,
     ),
-    MetricEntry(
-        function=calibration_slope,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        returns="table",
-        direction="target",
-        good="slope 1, intercept 0",
-        bounds=(-float("inf"), float("inf")),
-        null="slope 1 and intercept 0 (Wald)",
-        interval="Wald",
-        merge="gather",
-        weighted=True,
+    _entry(
+        calibration_slope, returns="table", direction="target", good="slope 1, intercept 0",
+        bounds=(-math.inf, math.inf), null="slope 1 and intercept 0 (Wald)", interval="Wald", merge="gather",
         importance="tested",
     ),
-    MetricEntry(
-        function=brier_decomposition,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        returns="table",
-        direction="lower",
-        good="miscalibration 0, discrimination near uncertainty",
-        bounds=(0.0, 1.0),
-        null="miscalibration: outcomes are coins with the stated probabilities",
-        interval="normal, for the Brier score",
-        merge="gather",
-        weighted=True,
-        randomized=True,
+    _entry(
+        brier_decomposition, returns="table", direction="lower", bounds=(0.0, 1.0), randomized=True,
+        good="miscalibration 0, discrimination near uncertainty", null=f"miscalibration: {_COINS}",
+        interval="normal, for the Brier score", merge="gather",
     ),
-    MetricEntry(
-        function=expected_calibration_error,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        direction="lower",
-        good="not above details['noise_floor']",
-        bounds=(0.0, 1.0),
-        null="outcomes are coins with the stated probabilities",
-        no_interval="absolute values of noise add up: no valid interval is known",
-        merge="bins",
-        state=binned_state,
-        weighted=True,
-        randomized=True,
+    _entry(
+        expected_calibration_error, direction="lower", good="not above details['noise_floor']",
+        bounds=(0.0, 1.0), null=_COINS, no_interval=_NOISE, randomized=True, merge="bins", state=binned_state,
     ),
-    MetricEntry(
-        function=smooth_calibration_error,
-        question="probabilities",
-        inputs=("y_true", "probabilities"),
-        direction="lower",
-        good="not above details['noise_floor']",
-        bounds=(0.0, 1.0),
-        null="outcomes are coins with the stated probabilities",
-        no_interval="absolute values of noise add up: no valid interval is known",
-        merge="bins",
-        state=smooth_state,
-        weighted=True,
-        randomized=True,
+    _entry(
+        smooth_calibration_error, direction="lower", good="not above details['noise_floor']",
+        bounds=(0.0, 1.0), null=_COINS, no_interval=_NOISE, randomized=True, merge="bins", state=smooth_state,
     ),
-)
+)  # fmt: skip

@@ -62,7 +62,7 @@ def expected_calibration_error(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
     n_draws : int
@@ -154,7 +154,7 @@ def smooth_calibration_error(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
     n_draws : int

@@ -13,10 +13,9 @@ from calipers.arrays import generator
 from calipers.inference import SimulatedLaw, State
 from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.rows import Rows
-from calipers.inputs.weights import are_whole, effective_size
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
 from calipers.metrics.reliability.levels import ScoreLevels
-from calipers.metrics.reliability.score_columns import ScoredRows, binary_rows, sorted_rows
+from calipers.metrics.reliability.score_columns import ScoredRows, Tally, binary_rows, sorted_rows
 from calipers.metrics.reliability.score_table import ScoreTable
 from calipers.results import Estimate
 
@@ -56,10 +55,7 @@ class BinState(State):
     # Per bin: weight, stated, happened, variance under calibration.
     sums: np.ndarray = field(init=False)
     kept: list[ScoredRows] | None = field(default_factory=list)
-    n_rows: int = 0
-    squares: float = 0.0
-    whole: bool = True
-    soft: bool = False
+    tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((4, CELLS if self.smooth else self.edges.size + 1))
@@ -81,9 +77,7 @@ class BinState(State):
         scored = mass * f
         for k, column in enumerate((mass, scored, mass * y, scored * (1 - f))):
             self.sums[k] += np.bincount(index, weights=column, minlength=bins)
-        self.squares += float(np.sum(mass * mass))
-        self.whole, self.soft = self.whole and are_whole(w), self.soft or y.dtype != bool
-        self.n_rows += f.size
+        self.tally.add(rows)
         self._keep([rows])
 
     def bin_of(self, f: np.ndarray) -> np.ndarray:
@@ -95,15 +89,14 @@ class BinState(State):
 
     def _keep(self, rows: list[ScoredRows] | None) -> None:
         # Repeated rows count as often as they are repeated, so that they are drawn like rows written out.
-        total = max(float(self.sums[0].sum()), self.n_rows)
-        small = self.kept is not None and rows is not None and total <= _SMALL
+        many = max(self.tally.total, self.tally.n_rows) > _SMALL
+        small = self.kept is not None and rows is not None and not many
         self.kept = [*(self.kept or ()), *(rows or ())] if small else None
 
     def merge(self, other: Self) -> Self:
         """Add the other's bins."""
         self.sums += other.sums
-        self.n_rows, self.squares = self.n_rows + other.n_rows, self.squares + other.squares
-        self.whole, self.soft = self.whole and other.whole, self.soft or other.soft
+        self.tally.merge(other.tally)
         self._keep(other.kept)
         return self
 
@@ -112,17 +105,17 @@ class BinState(State):
         mass, stated, happened, _ = self.sums
         total = float(mass.sum())
         value = float(self._errors((happened - stated)[None, :])[0]) / total
-        noise, how = (None, "") if self.soft or not self.whole else self._noise()
+        noise, how = self._noise() if self.tally.testable else (None, "")
         draws = None if noise is None else np.concatenate([self._errors(part) for part in noise]) / total
         shared: dict[str, Any] = {
             "name": "smooth_calibration_error" if self.smooth else "expected_calibration_error",
             "value": value,
-            "n": effective_size(total, self.squares, whole=self.whole),
+            "n": self.tally.rows,
             "method": self._method() + how,
         }
         details = {"bandwidth": value} if self.smooth else self._per_bin()
         if draws is None:
-            reason = f"{_NO_INTERVAL}; {_SOFT if self.soft else NO_EXACT_LAW}"
+            reason = f"{_NO_INTERVAL}; {_SOFT if self.tally.soft else NO_EXACT_LAW}"
             return Estimate(**shared, reason=reason, details=details)
         law = SimulatedLaw(draws)
         floor = {"noise_floor": law.mean, "above_noise": max(0.0, value - law.mean)}

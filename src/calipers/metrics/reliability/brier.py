@@ -56,7 +56,7 @@ def brier_decomposition(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
     confidence : float

@@ -8,8 +8,6 @@ libraries are sorted and cumulated where they lie.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from calipers.arrays import namespace
@@ -25,6 +23,7 @@ from calipers.metrics.reliability.levels import ScoreLevels, has_more_levels_tha
 from calipers.metrics.reliability.ordered_walk import extremes_by_sorting, extremes_of_sorted
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_buckets import EqualBuckets
+from calipers.metrics.reliability.score_columns import Tally
 from calipers.metrics.reliability.score_table import ScoreTable, score_levels
 from calipers.metrics.reliability.summary import RowMoments, Walk, row_moments
 
@@ -66,8 +65,7 @@ def walk_of_rows(rows: BinaryRows, options: CalibrationOptions, n_tests: int = 1
     rows = rows.present()
     if (table := _few_levels(rows)) is not None:
         impossible = table.hits[table.high == 0].sum() + (table.mass - table.hits)[table.high == 1].sum()
-        sums: dict[str, Any] = {"squares": rows.total, "impossible": int(impossible), "n_rows": rows.n}
-        return walk_of_table(table, options, n_tests, **sums)
+        return walk_of_table(table, Tally(rows.n, rows.n, rows.n, int(impossible)), options, n_tests)
     found = _ordered(rows)
     if found is None:
         return _passed(rows, options, n_tests)

@@ -11,8 +11,8 @@ Rows in memory take the same passes (`calipers.metrics.reliability.bucket_walk`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from calipers.arrays.compiled import kernels
 from calipers.arrays.ordered_bits import pack_outcomes
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
-from calipers.inputs.weights import are_whole
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.reliability.calibration_test import (
     FEW_SURPRISES,
@@ -34,8 +33,8 @@ from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets,
 from calipers.metrics.reliability.score_columns import (
     Column,
     ScoredRows,
+    Tally,
     binary_rows,
-    impossible_rows,
     joined,
     outcomes,
     sorted_rows,
@@ -65,6 +64,7 @@ class CalibrationOptions:
     random_state: Any = None
 
 
+@dataclass(eq=False)
 class CalibrationState(State):
     """One counting pass over buckets; those of the first are equal, later ones cut some of them finer.
 
@@ -87,49 +87,24 @@ class CalibrationState(State):
         The pass before, and which of its buckets are cut finer here; the others are taken over as they are.
     """
 
-    __slots__ = (
-        "base",
-        "buckets",
-        "column",
-        "has_many_scores",
-        "impossible",
-        "kept",
-        "kept_rows",
-        "n_rows",
-        "n_states",
-        "n_tests",
-        "near",
-        "options",
-        "place",
-        "put_off",
-        "soft",
-        "squares",
-        "whole",
-    )
-    SHARED = ("base", "near", "place")
+    SHARED: ClassVar = ("base", "near", "place")
+    options: CalibrationOptions
+    place: EqualBuckets | Grid = _EQUAL
+    column: Column = None
+    n_states: int = 1
+    n_tests: int = 1
+    kept_rows: int | None = None
+    base: tuple[CalibrationState, np.ndarray] | None = None
+    tally: Tally = field(init=False, default_factory=Tally)
+    has_many_scores: bool = field(init=False, default=False)
+    kept: list[ScoredRows] | None = field(init=False, default=None)
+    buckets: BucketSums | None = field(init=False, default=None)
+    near: np.ndarray | None = field(init=False, default=None)
+    # Score and outcome of rows that wait for their buckets.
+    put_off: list[tuple[np.ndarray, np.ndarray]] = field(init=False, default_factory=list)
 
-    def __init__(
-        self,
-        options: CalibrationOptions,
-        place: EqualBuckets | Grid = _EQUAL,
-        *,
-        column: Column = None,
-        n_states: int = 1,
-        n_tests: int = 1,
-        kept_rows: int | None = None,
-        base: tuple[CalibrationState, np.ndarray] | None = None,
-    ) -> None:
-        self.options, self.place, self.column, self.base = options, place, column, base
-        self.n_states, self.n_tests, self.kept_rows = n_states, n_tests, kept_rows
-        # Rows, sum of their squared weights, and those whose outcome was stated to have probability 0.
-        self.n_rows, self.squares, self.impossible = 0, 0.0, 0
-        self.whole, self.soft = True, False
-        self.has_many_scores = False
-        self.kept: list[ScoredRows] | None = [] if base is None else None
-        self.buckets: BucketSums | None = None
-        self.near: np.ndarray | None = None
-        # Score and outcome of rows that wait for their buckets.
-        self.put_off: list[tuple[np.ndarray, np.ndarray]] = []
+    def __post_init__(self) -> None:
+        self.kept = [] if self.base is None else None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -138,15 +113,7 @@ class CalibrationState(State):
 
     def fresh(self) -> Self:
         """An empty state of the same pass; what the pass before found is shared, not copied."""
-        return type(self)(
-            self.options,
-            self.place,
-            column=self.column,
-            n_states=self.n_states,
-            n_tests=self.n_tests,
-            kept_rows=self.kept_rows,
-            base=self.base,
-        )
+        return replace(self)
 
     @property
     def sums(self) -> BucketSums:
@@ -159,9 +126,7 @@ class CalibrationState(State):
         """Add the block to its buckets; keep the rows as long as there are few."""
         if self.base is not None:
             self._absorb_open(block, *self.base)
-        elif (
-            block.fused and block.kernels and block.weights is None and self.n_rows + block.n > self.few_rows
-        ):
+        elif block.fused and block.kernels and block.weights is None and self._is_many(block.n):
             self._put_off(stated(block, self.column), outcomes(block, self.column))
         else:
             self.add(binary_rows(block, self.column))
@@ -172,17 +137,17 @@ class CalibrationState(State):
             before, is_open = self.base
             self.sums.add(self.place, before.among_open(rows, is_open))
             return
-        f, y, w = rows
-        self.n_rows += f.size
-        self.whole, self.soft = self.whole and are_whole(w), self.soft or y.dtype != bool
-        self.squares += f.size if w is None else float(np.sum(w * w))
-        self.impossible += impossible_rows(f, y)
-        if self.kept is not None and self.n_rows <= self.few_rows:
+        self.tally.add(rows)
+        if self.kept is not None and not self._is_many():
             self.kept.append(rows)
             return
         self._spill()
-        self._look_at(f)
+        self._look_at(rows[0])
         self.sums.add(self.place, rows)
+
+    def _is_many(self, more: int = 0) -> bool:
+        """Whether there are too many rows to keep them as they are."""
+        return self.tally.n_rows + more > _SMALL // self.n_states
 
     def _put_off(self, f: np.ndarray, happened: np.ndarray) -> None:
         """Let rows that count once wait: together they are added while the buckets are near the processor."""
@@ -190,7 +155,7 @@ class CalibrationState(State):
         if not self.put_off:
             self._look_at(f)
         self.put_off.append((f, happened))
-        self.n_rows, self.squares = self.n_rows + f.size, self.squares + f.size
+        self.tally.merge(Tally(f.size, f.size, f.size))
         if sum(part.size for part, _ in self.put_off) >= _PUT_OFF:
             self.settle()
 
@@ -199,7 +164,7 @@ class CalibrationState(State):
         if self.buckets is not None:
             self.buckets.settle()
         for f, happened in self.put_off:  # by the equal buckets of [0, 1], which the kernel knows
-            self.impossible += kernels().add_to_buckets(f, happened, self.sums.table)
+            self.tally.impossible += kernels().add_to_buckets(f, happened, self.sums.table)
         self.put_off = []
 
     def _spill(self) -> None:
@@ -209,11 +174,6 @@ class CalibrationState(State):
             rows = joined(kept)
             self._look_at(rows[0])
             self.sums.add(self.place, rows)
-
-    @property
-    def few_rows(self) -> int:
-        """Rows that are kept as they are."""
-        return _SMALL // self.n_states
 
     @property
     def most_levels(self) -> int:
@@ -229,7 +189,7 @@ class CalibrationState(State):
     def _absorb_open(self, block: Rows, before: CalibrationState, is_open: np.ndarray) -> None:
         """Only rows of open buckets are looked at again."""
         if self.near is None:
-            self.near = before.near_open(is_open)
+            self.near = before.place.touched(is_open)
         self.sums.add(self.place, before.open_rows(block, is_open, self.near), block.kernels)
 
     def among_open(self, rows: ScoredRows, is_open: np.ndarray) -> ScoredRows:
@@ -238,22 +198,18 @@ class CalibrationState(State):
         at = np.flatnonzero(is_open[self.place(f)])
         return f[at], y[at], None if w is None else w[at]
 
-    def near_open(self, is_open: np.ndarray) -> np.ndarray:
-        """Which equal buckets hold an open bucket."""
-        return self.place.touched(is_open) if isinstance(self.place, Grid) else is_open
-
     def open_rows(self, block: Rows, is_open: np.ndarray, near: np.ndarray) -> ScoredRows:
         """The rows of the block that lie in open buckets: first by equal buckets, then by their own."""
         given, w = stated(block, self.column), block.weights
         if (compiled := block.kernels) is None:
-            rows = np.flatnonzero(near[self.equal(unit_scores(given))])
+            rows = np.flatnonzero(near[self.place.equal(unit_scores(given))])
         else:
             room = np.empty(block.n + 1, dtype=np.int64)
             rows = room[: compiled.rows_near(given, near, room)]
         if w is not None:
             rows = rows[w[rows] > 0]
         f = unit_scores(given[rows])
-        if isinstance(self.place, Grid):
+        if self.place.edges.size:
             kept = is_open[self.place(f)]
             rows, f = rows[kept], f[kept]
         return f, outcomes(block, self.column, rows), None if w is None else w[rows]
@@ -262,19 +218,15 @@ class CalibrationState(State):
         """The closed buckets of the pass before, each inside one bucket of this one."""
         closed = np.flatnonzero(~is_open & (before.sums.mass > 0))
         self.sums.take_over(before.sums, closed, self.place(before.sums.low[closed]))
-        for name in ("n_rows", "squares", "impossible", "whole", "soft", "has_many_scores"):
-            setattr(self, name, getattr(before, name))
-        self.base = None
+        self.tally, self.has_many_scores, self.base = before.tally, before.has_many_scores, None
 
     def merge(self, other: Self) -> Self:
         """Add the other's buckets and sums."""
         self.settle()
         other.settle()
-        self.n_rows, self.squares = self.n_rows + other.n_rows, self.squares + other.squares
-        self.impossible += other.impossible
-        self.whole = self.whole and other.whole
+        self.tally.merge(other.tally)
         self.has_many_scores = self.has_many_scores or other.has_many_scores
-        if self.kept is not None and other.kept is not None and self.n_rows <= self.few_rows:
+        if self.kept is not None and other.kept is not None and not self._is_many():
             self.kept += other.kept
             return self
         self._spill()
@@ -302,16 +254,8 @@ class CalibrationState(State):
         if not is_open.any():
             return None
         share = float(self.sums.mass[is_open].sum() / self.sums.mass.sum())
-        if share * self.n_rows > (self.kept_rows or _KEPT_ROWS) / self.n_states:
-            return CalibrationState(
-                self.options,
-                self._finer(is_open),
-                column=self.column,
-                n_states=self.n_states,
-                n_tests=self.n_tests,
-                kept_rows=self.kept_rows,
-                base=(self, is_open),
-            )
+        if share * self.tally.n_rows > (self.kept_rows or _KEPT_ROWS) / self.n_states:
+            return replace(self, place=self._finer(is_open), base=(self, is_open))
         return OpenRowsState(self, is_open)
 
     def _undecided(self) -> np.ndarray:
@@ -321,18 +265,10 @@ class CalibrationState(State):
         surprise, those that hold more of the variance than a cell of the test.
         """
         mixed, variance = self.sums.is_mixed, self.sums.variance
-        if not self.whole or self.soft or not self.options.n_draws:
-            return np.zeros(mixed.size, dtype=bool)
-        if not self.has_many_scores and np.count_nonzero(self.sums.mass) <= self.most_levels:
+        tested, total = self.tally.testable and self.options.n_draws > 0, float(variance.sum())
+        if tested and not self.has_many_scores and np.count_nonzero(self.sums.mass) <= self.most_levels:
             return mixed
-        total = float(variance.sum())
-        coarse = variance > total / n_cells(self.n_tests)
-        return mixed & coarse if total < FEW_SURPRISES else np.zeros(mixed.size, dtype=bool)
-
-    @property
-    def equal(self) -> EqualBuckets:
-        """The buckets of the first pass."""
-        return self.place.equal if isinstance(self.place, Grid) else self.place
+        return mixed & (tested and total < FEW_SURPRISES) & (variance > total / n_cells(self.n_tests))
 
     def _finer(self, is_open: np.ndarray) -> Grid:
         """Every open bucket cut into many, the others left whole."""
@@ -340,10 +276,8 @@ class CalibrationState(State):
         low, high = self.sums.low[is_open], self.sums.high[is_open]
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(1, share + 1) / share)
         # A cut at the smallest score itself splits off what lies below; nextafter keeps cuts inside.
-        edges = self.place.edges if isinstance(self.place, Grid) else np.empty(0)
-        return Grid(
-            self.equal, np.unique(np.concatenate([edges, low, cuts.ravel(), np.nextafter(high, 2.0)]))
-        )
+        edges = np.concatenate([self.place.edges, low, cuts.ravel(), np.nextafter(high, 2.0)])
+        return Grid(self.place.equal, np.unique(edges))
 
     def table(self, is_open: np.ndarray | None = None, rows: ScoredRows | None = None) -> ScoreTable:
         """The rows summed up: few as they are, many by closed buckets and the sorted rows of open ones."""
@@ -356,40 +290,20 @@ class CalibrationState(State):
     def walk(self, is_open: np.ndarray | None = None, rows: ScoredRows | None = None) -> Walk:
         """What was found over all rows."""
         self.settle()
-        return walk_of_table(
-            self.table(is_open, rows),
-            self.options,
-            self.n_tests,
-            squares=self.squares,
-            impossible=self.impossible,
-            n_rows=self.n_rows,
-            whole=self.whole,
-            soft=self.soft,
-        )
+        return walk_of_table(self.table(is_open, rows), self.tally, self.options, self.n_tests)
 
     def finish(self) -> Result:
         """The estimate."""
         return error_from_walk(self.walk(), self.options)
 
 
-def walk_of_table(
-    table: ScoreTable,
-    options: CalibrationOptions,
-    n_tests: int,
-    *,
-    squares: float,
-    impossible: int,
-    n_rows: int,
-    whole: bool = True,
-    soft: bool = False,
-) -> Walk:
-    """What is found in rows that are summed up by score; ``squares`` is the sum of their squared weights."""
-    found = table.sup_interval()
-    moments = table.moments(found, squares=squares, whole=whole, impossible=impossible)
-    levels = None
-    if whole and not soft and options.n_draws:
+def walk_of_table(table: ScoreTable, tally: Tally, options: CalibrationOptions, n_tests: int) -> Walk:
+    """What is found in rows that are summed up by score, for one of ``n_tests`` tests on them."""
+    found, levels = table.sup_interval(), None
+    if tally.testable and options.n_draws:
         levels = levels_to_draw(table.levels(), table.is_resolved, n_draws=options.n_draws, n_tests=n_tests)
-    return Walk(found, moments, levels, float(table.high[-1]), n_rows, soft)
+    highest = float(table.high[-1])
+    return Walk(found, table.moments(found, tally), levels, highest, tally.n_rows, tally.soft)
 
 
 class OpenRowsState(State):
@@ -400,7 +314,7 @@ class OpenRowsState(State):
 
     def __init__(self, counted: CalibrationState, is_open: np.ndarray) -> None:
         self.counted, self.is_open = counted, is_open
-        self.near = counted.near_open(is_open)
+        self.near = counted.place.touched(is_open)
         # Rows that count once, packed into one number each; and rows with weights or soft outcomes.
         self.packed: list[np.ndarray] = []
         self.parts: list[ScoredRows] = []

@@ -55,8 +55,8 @@ def error_of_classes(
 ) -> Estimate:
     """The estimate over classes from what was found for each, and the rows where labels can be drawn."""
     combine = np.max if multiclass == "max" else np.mean
-    level: dict[str, Any] = {"confidence": options.confidence, "n_models": options.n_models * len(walks)}
-    bounds = [bound_fields(walk, **level) for walk in walks]
+    n_models = options.n_models * len(walks)
+    bounds = [bound_fields(walk, confidence=options.confidence, n_models=n_models) for walk in walks]
     values = np.array([walk.found.value for walk in walks])
     worst = int(np.argmax(values))
     null, test = _null(walks, combine, options, rows)

@@ -46,7 +46,7 @@ def reliability_curve(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
     confidence : float
@@ -164,7 +164,7 @@ def cumulative_difference_curve(
     pos_label : label, optional
         The positive class; the larger of two labels by default.
     sample_weight : array of shape (n,), optional
-        Weights; a weight of 2 counts as two equal rows.
+        Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
     confidence : float
@@ -210,8 +210,8 @@ def cumulative_difference_curve(
     walk, reached = np.cumsum(table.step) / total, np.cumsum(table.mass) / total
     at = np.union1d(_thinned(reached), [int(np.argmax(walk)), int(np.argmin(walk))])
     found, reason = table.sup_interval(), _no_band(rows)
-    half: float | None = absolute_supremum_quantile(level) * math.sqrt(float(table.variance.sum())) / total
-    half = None if reason else half
+    width = absolute_supremum_quantile(level) * math.sqrt(float(table.variance.sum())) / total
+    half = None if reason else width
     return Curve(
         name="cumulative difference",
         x=reached[at],

@@ -205,14 +205,28 @@ class EqualBuckets:
 
     def __call__(self, f: np.ndarray) -> np.ndarray:
         """Bucket numbers; subtraction, multiplication and truncation are monotone in floating point too."""
-        width = self.high - self.low
-        scaled = (
-            f * self.n
-            if (self.low, self.high) == (0.0, 1.0)
-            else (f - self.low) * (self.n / width if width > 1e-290 else 0.0)
-        )
-        found = scaled.astype(np.int64)
+        found = ((f - self.low if self.low else f) * self.scale).astype(np.int64)
         return np.minimum(found, self.n - 1, out=found)
+
+    @property
+    def scale(self) -> float:
+        """Buckets per unit of the score."""
+        width = self.high - self.low
+        return self.n / width if width > 1e-290 else 0.0
+
+    @property
+    def equal(self) -> EqualBuckets:
+        """These; see `Grid`."""
+        return self
+
+    @property
+    def edges(self) -> np.ndarray:
+        """None of them is cut; see `Grid`."""
+        return np.empty(0)
+
+    def touched(self, marked: np.ndarray) -> np.ndarray:
+        """Those marked; see `Grid`."""
+        return marked
 
 
 class Grid:

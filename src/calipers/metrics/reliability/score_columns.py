@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from calipers.arrays.ordered_bits import pack_outcomes, unpack_outcomes, unpack_scores
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import are_whole, effective_size
 
 # Score, whether it happened, weight (None when every row counts once).
 ScoredRows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -83,6 +85,55 @@ def joined(parts: list[ScoredRows]) -> ScoredRows:
     if all(part[2] is None for part in parts):
         return f, y, None
     return f, y, np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in parts])
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted of all rows, whatever their scores.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows with a weight above 0.
+    total, squares : float
+        Sums of their weights and of their squared weights.
+    impossible : int
+        Rows whose outcome was stated to have probability 0.
+    whole, soft : bool
+        Whether all weights are repetitions, and whether some outcome is a probability rather than an event.
+    """
+
+    n_rows: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    impossible: int = 0
+    whole: bool = True
+    soft: bool = False
+
+    def add(self, rows: ScoredRows) -> None:
+        """Count rows, each with a weight above 0."""
+        f, y, w = rows
+        self.n_rows += f.size
+        self.total += f.size if w is None else float(np.sum(w))
+        self.squares += f.size if w is None else float(np.sum(w * w))
+        self.impossible += impossible_rows(f, y)
+        self.whole, self.soft = self.whole and are_whole(w), self.soft or y.dtype != bool
+
+    def merge(self, other: Tally) -> None:
+        """Count the other's rows too."""
+        self.n_rows, self.impossible = self.n_rows + other.n_rows, self.impossible + other.impossible
+        self.total, self.squares = self.total + other.total, self.squares + other.squares
+        self.whole, self.soft = self.whole and other.whole, self.soft or other.soft
+
+    @property
+    def rows(self) -> float:
+        """Rows behind a number: the total weight of repetitions, else the effective number of rows."""
+        return effective_size(self.total, self.squares, whole=self.whole)
+
+    @property
+    def testable(self) -> bool:
+        """Whether outcomes have a Bernoulli law under calibration."""
+        return self.whole and not self.soft
 
 
 def impossible_rows(f: np.ndarray, happened: np.ndarray) -> int:

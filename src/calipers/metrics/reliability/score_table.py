@@ -17,12 +17,11 @@ from typing import Self
 
 import numpy as np
 
-from calipers.inputs.weights import effective_size
 from calipers.metrics.reliability.extremes import TIE, Extreme, SupInterval, interval_between
 from calipers.metrics.reliability.levels import ScoreLevels, device_levels
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_buckets import BucketSums
-from calipers.metrics.reliability.score_columns import ScoredRows, sorted_rows
+from calipers.metrics.reliability.score_columns import ScoredRows, Tally, sorted_rows
 from calipers.metrics.reliability.summary import RowMoments
 
 
@@ -107,24 +106,23 @@ class ScoreTable:
         bottom.update(readings, self.high)
         return interval_between(top, bottom, self.total)
 
-    def moments(self, found: SupInterval, *, squares: float, whole: bool, impossible: int) -> RowMoments:
-        """What bounds and words need; ``squares`` is the sum of squared weights."""
+    def moments(self, found: SupInterval, tally: Tally) -> RowMoments:
+        """What bounds and words need."""
         # NaN ends (no interval) compare false: nothing is inside. An entry lies inside or outside as a whole.
         inside = (self.low > found.low) & (self.high <= found.high)
-        weight = float(self.mass[inside].sum())
-        total, noise = self.total, self.square if whole else self.noise
+        weight, noise = float(self.mass[inside].sum()), self.square if tally.whole else self.noise
         return RowMoments(
-            total=total,
-            rows=effective_size(total, squares, whole=whole),
-            second_moment=float(self.square.sum()) / total,
-            noise=float(noise.sum()) / (total if whole else squares),
+            total=self.total,
+            rows=tally.rows,
+            second_moment=float(self.square.sum()) / self.total,
+            noise=float(noise.sum()) / (self.total if tally.whole else tally.squares),
             variance=float(self.variance.sum()),
             inside=weight,
             stated=float(self.score[inside].sum()) / weight if weight else math.nan,
             happened=float(self.hits[inside].sum()) / weight if weight else math.nan,
             inside_square=float(noise[inside].sum()),
-            impossible=impossible,
-            whole=whole,
+            impossible=tally.impossible,
+            whole=tally.whole,
         )
 
     def levels(self) -> ScoreLevels:

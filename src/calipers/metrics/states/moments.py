@@ -16,6 +16,15 @@ Fused = Callable[[Rows], dict[str, Moments] | None]
 Finish = Callable[[dict[str, Moments]], Result]
 
 
+class MomentTable(dict[Any, Moments]):
+    """Moments by name, to which those of further rows are added."""
+
+    def add(self, found: dict[Any, Moments]) -> None:
+        """Merge the moments of further rows."""
+        for name, own in found.items():
+            self[name] = self.get(name, Moments()).merge(own)
+
+
 class MomentState(State):
     """Moments of named contributions per row.
 
@@ -38,7 +47,7 @@ class MomentState(State):
         self, rows: Contributions, finisher: Finish, columns: tuple[str, ...], fused: Fused | None = None
     ) -> None:
         self.rows, self.finisher, self.columns, self.fused = rows, finisher, columns, fused
-        self.moments: dict[str, Moments] = {}
+        self.moments = MomentTable()
 
     @property
     def needs(self) -> frozenset[str]:
@@ -52,13 +61,11 @@ class MomentState(State):
             found = self.fused(block)
         if found is None:
             found = {name: Moments.of(x, block.weights) for name, x in self.rows(block).items()}
-        for name, own in found.items():
-            self.moments[name] = self.moments.get(name, Moments()).merge(own)
+        self.moments.add(found)
 
     def merge(self, other: Self) -> Self:
         """Pool the moments."""
-        for name, theirs in other.moments.items():
-            self.moments[name] = self.moments.get(name, Moments()).merge(theirs)
+        self.moments.add(other.moments)
         return self
 
     def finish(self) -> Result:
