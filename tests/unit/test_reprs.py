@@ -24,7 +24,7 @@ from calipers import (
     metrics,
     performance,
 )
-from calipers.inputs import check_features
+from calipers.inputs import Weights, check_features
 from calipers.results import Curve, Estimate, EstimateTable, Finding, RankComparison
 
 LONGEST = 300
@@ -97,6 +97,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     ),
     "inference.PoissonBinomialLaw": lambda: inference.PoissonBinomialLaw.of(np.linspace(0, 1, 400)),
     "inference.PoissonSums": lambda: inference.PoissonSums(1.0, 2.0, np.zeros(1000), np.zeros(1000)),
+    "inference.ShareCounts": lambda: inference.ShareCounts(V, V, V, V),
+    "inputs.Weights": lambda: Weights.check(V**2, 400),
     "inference.SimulatedLaw": lambda: inference.SimulatedLaw(V),
     "inference.SymmetryTest": lambda: inference.symmetry_test(inference.Moments(9.0, 0.2, 1.5)),
     "inference.ViolationLaw": lambda: inference.ViolationLaw([inference.CoverageLaw(40, 0.1)] * 50, 0.9),

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from calipers.arrays import short_repr
 from calipers.inference.means import Moments
 from calipers.inference.proportions import Interval, clopper_pearson
 from calipers.inputs.weights import Weights
@@ -52,6 +53,8 @@ class ShareCounts:
     hit_noise: np.ndarray
     noise: np.ndarray
     whole: bool = True
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from calipers.arrays import short_repr
 from calipers.inputs.row_checks import check_weights
 
 # The reason to report where a p-value is missing because of the weights.
@@ -44,6 +45,8 @@ class Weights:
     mass: np.ndarray
     squares: np.ndarray
     whole: bool
+
+    __repr__ = short_repr
 
     @classmethod
     def check(cls, sample_weight: Any, n: int) -> Weights | None:
