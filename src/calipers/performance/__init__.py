@@ -9,6 +9,7 @@ from calipers.performance.comparison import (
 )
 from calipers.performance.forecast import LossForecast, forecast_losses
 from calipers.performance.guarantee import Guarantee
+from calipers.performance.label_free import LabelFreePerformance
 from calipers.performance.losses import LogLoss, PinballLoss
 from calipers.performance.monitoring import LossMonitor
 from calipers.performance.outcomes import ConfusionOutcome
@@ -23,6 +24,7 @@ __all__ = [
     "CandidatePerformance",
     "ConfusionOutcome",
     "Guarantee",
+    "LabelFreePerformance",
     "LogLoss",
     "LossForecast",
     "LossMonitor",

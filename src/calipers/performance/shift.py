@@ -159,7 +159,7 @@ def estimate_shift_weights(
     n_old = int(np.sum(y == 0))
     seed = int(generator(random_state).integers(2**31 - 1))
     folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    model = _default_classifier() if classifier is None else classifier
+    model = default_classifier() if classifier is None else classifier
     table = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
     odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps) * n_old / (y.size - n_old)
     return odds[:n_old], odds[n_old:]
@@ -173,7 +173,8 @@ def labelled_sources(X_old: Any, X_new: Any, *, names: tuple[str, str]) -> tuple
     return indicator_table(both), np.repeat([0, 1], [len(old), len(new)])
 
 
-def _default_classifier() -> Any:
+def default_classifier() -> Any:
+    """Logistic regression on standardised features."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

@@ -1,0 +1,212 @@
+"""New inputs beside reference inputs: is there a shift, which weights undo it, which rows have no like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from calipers.inputs import Features, align_features
+from calipers.performance.indicator_table import indicator_table
+from calipers.performance.label_losses import log_odds
+from calipers.performance.shift import default_classifier, estimate_shift_weights
+
+# A new row lies outside the reference when its nearest reference row is this many times further than any
+# reference row lies from its own nearest one.
+_FAR = 1.5
+# Most reference rows that neighbours are searched among.
+_MOST_NEIGHBOURS = 5000
+# Level of the shift test, and fewest new rows from which weights are learned.
+SHIFT_LEVEL = 0.05
+_FEWEST_ROWS = 10
+# Standardised values beyond this are cut before they are squared, so that no single row decides.
+_CUT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftTest:
+    """Whether a classifier tells new rows from reference rows.
+
+    Parameters
+    ----------
+    p_value : float
+        One-sided: large areas under the curve count.
+    area : float
+        Probability that a new row gets a higher score than a reference row; 0.5 without a shift.
+    """
+
+    p_value: float
+    area: float
+
+
+class CovariateShift:
+    """Reference and new rows in one space, and what can be said about their difference.
+
+    Parameters
+    ----------
+    reference, new : Features
+        Tables with the same columns.
+    classifier : scikit-learn classifier with predict_proba, or None
+        Tells new rows from reference rows. None: logistic regression on the features and their squares.
+    generator : numpy Generator
+        Splits and resampling.
+    """
+
+    def __init__(
+        self, reference: Features, new: Features, *, classifier: Any, generator: np.random.Generator
+    ) -> None:
+        names = ("X of the reference", "X")
+        self.features = align_features(reference, new, names=names)
+        self.classifier = default_classifier() if classifier is None else classifier
+        self.generator = generator
+        n = len(reference)
+        both = Features(
+            np.concatenate([table.values for table in self.features]),
+            self.features[0].names,
+            self.features[0].categories,
+        )
+        table = indicator_table(both)
+        # Where the two laws are normal with different spreads, the logarithm of their ratio is quadratic.
+        table = (table - table[:n].mean(axis=0)) / np.where((s := table[:n].std(axis=0)) > 0, s, 1.0)
+        numbers = [j for j in range(table.shape[1]) if np.unique(table[:, j]).size > 2]
+        squares = np.clip(table[:, numbers], -_CUT, _CUT) ** 2
+        self.places, self.n_reference = table, n
+        self.table = np.concatenate([table, squares], axis=1)
+        self.is_new = np.repeat([0, 1], [n, len(table) - n])
+
+    def test(self) -> ShiftTest:
+        """The classifier two-sample test: each half of the rows is ranked by a model of the other half."""
+        halves = _halves(self.is_new, self.generator)
+        z, area = [], []
+        for train in (halves, ~halves):
+            if min(np.bincount(self.is_new[train], minlength=2)) < 2:
+                return ShiftTest(1.0, 0.5)
+            scores = self._fitted(np.flatnonzero(train)).predict_proba(self.table[~train])[:, 1]
+            new, old = scores[self.is_new[~train] == 1], scores[self.is_new[~train] == 0]
+            result = stats.mannwhitneyu(new, old, alternative="greater", method="asymptotic")
+            z.append(-special.ndtri(np.clip(result.pvalue, 1e-300, 1.0 - 1e-16)))
+            area.append(result.statistic / (new.size * old.size))
+        # Under the null both are standard normal and independent: each model knows only the other half.
+        return ShiftTest(float(special.ndtr(-np.sum(z) / np.sqrt(2.0))), float(np.mean(area)))
+
+    def weights(self, kept: np.ndarray) -> np.ndarray:
+        """Ratio of the kept new rows to the reference at each reference row, with mean 1."""
+        old = self.table[: self.n_reference]
+        weights, _ = estimate_shift_weights(
+            old, self.table[self.n_reference :][kept], classifier=self.classifier, random_state=self.generator
+        )
+        return np.asarray(weights / weights.mean())
+
+    def redrawn_weights(self, kept: np.ndarray, draws: int) -> Iterator[np.ndarray]:
+        """The weights from resampled rows: how well the ratio is known."""
+        rows = np.concatenate([np.arange(self.n_reference), self.n_reference + np.flatnonzero(kept)])
+        for _ in range(draws):
+            drawn = [
+                self.generator.choice(part, part.size)
+                for part in (rows[: self.n_reference], rows[self.n_reference :])
+            ]
+            table = self._fitted(np.concatenate(drawn)).predict_proba(self.table[: self.n_reference])
+            odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps)
+            yield odds / odds.mean()
+
+    def supported(self) -> np.ndarray:
+        """Which new rows have their like in the reference: known categories, and a neighbour in reach."""
+        old, new = self.features
+        known = np.ones(len(new), dtype=bool)
+        for j, categories in enumerate(old.categories):
+            missing = np.isnan(new.values[:, j])
+            known &= ~missing | np.isnan(old.values[:, j]).any()
+            if categories is not None:
+                known &= missing | np.isin(new.values[:, j], old.values[:, j])
+        return np.asarray(known & self._near())
+
+    def _near(self) -> np.ndarray:
+        from sklearn.neighbors import NearestNeighbors
+
+        old, new = self.places[: self.n_reference], self.places[self.n_reference :]
+        if len(old) < 3:
+            return np.ones(len(new), dtype=bool)
+        if len(old) > _MOST_NEIGHBOURS:
+            old = old[self.generator.choice(len(old), _MOST_NEIGHBOURS, replace=False)]
+        search = NearestNeighbors(n_neighbors=2).fit(old)
+        reach = search.kneighbors(old)[0][:, 1].max()
+        return np.asarray(search.kneighbors(new, n_neighbors=1)[0][:, 0] <= _FAR * reach)
+
+    def _fitted(self, rows: np.ndarray) -> Any:
+        from sklearn.base import clone
+
+        return clone(self.classifier).fit(self.table[rows], self.is_new[rows])
+
+
+def _halves(labels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """A random half of the rows of each label."""
+    half = np.zeros(labels.size, dtype=bool)
+    for label in (0, 1):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        half[rows[: rows.size // 2]] = True
+    return half
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """New rows beside the reference: the test, the weights, and which rows have their like.
+
+    Parameters
+    ----------
+    test : ShiftTest
+        Of the features, or of what the model states when there are none.
+    found : bool
+        Whether it says that there is a shift.
+    weights : array (n,)
+        Of the reference rows; 1 without a shift and without features.
+    supported : bool array (N,)
+        New rows with their like in the reference.
+    shift : CovariateShift or None
+        The features side by side, when there are some.
+    """
+
+    test: ShiftTest
+    found: bool
+    weights: np.ndarray
+    supported: np.ndarray
+    shift: CovariateShift | None
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Features of the reference and of the supported new rows."""
+        if self.shift is None:
+            return None
+        old, new = self.shift.features
+        return old.values, new.values[self.supported]
+
+
+def compare_rows(
+    statements: tuple[np.ndarray, np.ndarray],
+    features: tuple[Features, Features] | None,
+    *,
+    classifier: Any,
+    generator: np.random.Generator,
+) -> Comparison:
+    """New rows beside the reference, by their features, or by what the model states without them.
+
+    Without features nothing is weighted: a shift of the statements is told, and the expected loss follows it.
+    """
+    n_old, n_new = len(statements[0]), len(statements[1])
+    ones, everyone = np.ones(n_old), np.ones(n_new, dtype=bool)
+    tables = (_as_features(statements[0]), _as_features(statements[1])) if features is None else features
+    shift = CovariateShift(*tables, classifier=classifier, generator=generator)
+    test = shift.test()
+    found = test.p_value < SHIFT_LEVEL
+    if features is None:
+        return Comparison(test, found, ones, everyone, None)
+    supported = shift.supported()
+    weights = shift.weights(supported) if found and supported.sum() >= _FEWEST_ROWS else ones
+    return Comparison(test, found, weights, supported, shift)
+
+
+def _as_features(statements: np.ndarray) -> Features:
+    """Stated probabilities as log-odds, or point predictions, as a table."""
+    values = statements[:, None] if statements.ndim == 1 else log_odds(statements)
+    return Features(values, tuple(f"s{j}" for j in range(values.shape[1])), (None,) * values.shape[1])

@@ -1,0 +1,209 @@
+"""Expected losses before the outcomes are known: from calibrated probabilities, or from a model of the loss.
+
+Every model is fitted fold by fold, so that a reference row's expected loss comes from rows other than itself:
+the mean of realised minus expected loss is then an honest correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
+from calipers.performance.label_losses import LabelTable, log_odds
+
+FOLDS = 5
+# Features of the reference and of the new rows, as numbers with common codes.
+Tables = tuple[np.ndarray, np.ndarray] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedLoss:
+    """Expected losses of reference rows (out of fold) and of new rows.
+
+    Parameters
+    ----------
+    reference : array (n,)
+        Expected loss of each reference row.
+    new : array (N,)
+        Expected loss of each new row.
+    variance : array (N,)
+        Variance of each new row's loss around it.
+    """
+
+    reference: np.ndarray
+    new: np.ndarray
+    variance: np.ndarray
+
+
+def folds_of(n: int, generator: np.random.Generator) -> np.ndarray:
+    """The fold of every row; fewer folds when there are few rows."""
+    return generator.permutation(np.arange(n) % min(FOLDS, n))
+
+
+class LabelModel:
+    """Calibrated probabilities of the labels, and the expected loss under them.
+
+    Parameters
+    ----------
+    probabilities : array (n, K)
+        Stated probabilities of the reference.
+    codes : integer array (n,)
+        True labels as columns.
+    table : function
+        Losses (n, K) of stated probabilities, one column per label that may come true.
+    folds : integer array (n,)
+        Fold of each row.
+    """
+
+    def __init__(
+        self, probabilities: np.ndarray, codes: np.ndarray, table: LabelTable, folds: np.ndarray
+    ) -> None:
+        self.statements, self.codes, self.table, self.folds = probabilities, codes, table, folds
+        self.realised = table(probabilities)[np.arange(codes.size), codes]
+        # Weights, new rows and what they were calibrated to last: several losses ask for the same.
+        self._last: list[Any] = []
+
+    def with_table(self, table: LabelTable) -> LabelModel:
+        """The same reference with another loss."""
+        other = LabelModel(self.statements, self.codes, table, self.folds)
+        other._last = self._last
+        return other
+
+    def calibrated(
+        self, weights: np.ndarray, new: np.ndarray, tables: Tables = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated probabilities of reference rows, each by the other folds, and of new rows.
+
+        With features of a shifted sample (unequal weights) a classifier of statements and features competes
+        with the isotonic map; the one with the smaller weighted Brier score out of fold is taken.
+        """
+        if not self._last or self._last[0] is not weights or self._last[1] is not new:
+            self._last[:] = [weights, new, self._calibrate(weights, new, tables)]
+        calibrated: tuple[np.ndarray, np.ndarray] = self._last[2]
+        return calibrated
+
+    def _calibrate(
+        self, weights: np.ndarray, new: np.ndarray, tables: Tables
+    ) -> tuple[np.ndarray, np.ndarray]:
+        isotonic = self._out_of_fold(fit_map, weights, (self.statements, new))
+        if tables is None or np.ptp(weights) == 0.0:
+            return isotonic
+        inputs = [
+            np.column_stack([log_odds(P), X]) for P, X in zip((self.statements, new), tables, strict=True)
+        ]
+        learned = self._out_of_fold(_fit_classifier, weights, (inputs[0], inputs[1]))
+        return min(isotonic, learned, key=lambda found: self._brier(found[0], weights))
+
+    def _out_of_fold(
+        self, fit: Any, weights: np.ndarray, inputs: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        old, new = inputs
+        reference, sums = np.empty(self.statements.shape), np.zeros((len(new), self.statements.shape[1]))
+        for inside in _each_fold(self.folds):
+            maps = fit(old[~inside], self.codes[~inside], weights[~inside], self.statements.shape[1])
+            reference[inside] = maps(old[inside])
+            sums += maps(new)
+        return reference, sums / (self.folds.max() + 1)
+
+    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> float:
+        happened = self.codes[:, None] == np.arange(chances.shape[1])
+        return float(weights @ ((chances - happened) ** 2).sum(axis=1))
+
+    def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
+        """Expected losses under the calibrated probabilities."""
+        reference, chances = self.calibrated(weights, new, tables)
+        losses = self.table(new)
+        mean = (chances * losses).sum(axis=1)
+        variance = (chances * (losses - mean[:, None]) ** 2).sum(axis=1)
+        return ExpectedLoss((reference * self.table(self.statements)).sum(axis=1), mean, variance)
+
+    def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest and largest possible loss of each new row."""
+        losses = self.table(new)
+        return losses.min(axis=1), losses.max(axis=1)
+
+
+def fit_map(probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int) -> Any:
+    """A function from stated to calibrated probabilities: isotonic, class by class."""
+    kept = weights > 0
+    P, y, w = probabilities[kept], codes[kept], weights[kept]
+    if n_classes == 2:
+        binary = IsotonicCalibrator(inputs="scores").fit(P[:, 1], y == 1, w)
+
+        def both(stated: np.ndarray) -> np.ndarray:
+            p = np.asarray(binary.predict(stated[:, 1]))
+            return np.column_stack([1.0 - p, p])
+
+        return both
+    several = OneVsRestCalibrator(classes=np.arange(n_classes)).fit(P, y, w)
+    return lambda stated: np.asarray(several.predict(stated))
+
+
+def _fit_classifier(inputs: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int) -> Any:
+    """A function from statements and features to probabilities of the labels, by boosted trees."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    present = np.unique(codes)
+    if present.size == 1:
+        return lambda rows: np.tile(np.arange(n_classes) == present[0], (len(rows), 1)).astype(np.float64)
+    model = HistGradientBoostingClassifier(
+        max_iter=40, max_leaf_nodes=8, l2_regularization=1.0, early_stopping=False, random_state=0
+    ).fit(inputs, codes, sample_weight=weights)
+
+    def chances(rows: np.ndarray) -> np.ndarray:
+        table = np.zeros((len(rows), n_classes))
+        table[:, model.classes_] = model.predict_proba(rows)
+        return table
+
+    return chances
+
+
+class LossModel:
+    """A regression of the loss on prediction and features (direct loss estimation).
+
+    Parameters
+    ----------
+    prediction : array (n,)
+        Point predictions of the reference.
+    realised : array (n,)
+        Their losses.
+    folds : integer array (n,)
+        Fold of each row.
+    seed : int
+        Seed of the learner.
+    """
+
+    def __init__(self, prediction: np.ndarray, realised: np.ndarray, folds: np.ndarray, seed: int) -> None:
+        self.statements, self.realised, self.folds, self.seed = prediction, realised, folds, seed
+
+    def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
+        """Expected losses; the variance of a new row is the mean one of the weighted reference."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        old, inputs = self.statements[:, None], new[:, None]
+        if tables is not None:
+            old, inputs = np.column_stack([old, tables[0]]), np.column_stack([inputs, tables[1]])
+        reference, sums = np.empty(self.realised.size), np.zeros(len(inputs))
+        for inside in _each_fold(self.folds):
+            model = HistGradientBoostingRegressor(
+                max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=self.seed
+            )
+            model.fit(old[~inside], self.realised[~inside], sample_weight=weights[~inside])
+            reference[inside] = model.predict(old[inside])
+            sums += model.predict(inputs)
+        spread = np.average((self.realised - reference) ** 2, weights=weights)
+        return ExpectedLoss(reference, sums / (self.folds.max() + 1), np.full(len(inputs), spread))
+
+    def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Losses of point predictions are at least 0 where all seen ones are, and have no upper end."""
+        low = 0.0 if self.realised.min(initial=0.0) >= 0.0 else -np.inf
+        return np.full(len(new), low), np.full(len(new), np.inf)
+
+
+def _each_fold(folds: np.ndarray) -> Iterator[np.ndarray]:
+    for fold in range(int(folds.max()) + 1):
+        yield folds == fold

@@ -1,0 +1,112 @@
+"""Precision, recall, F1 and the area under the ROC curve before the labels have come.
+
+Each is a smooth function of means over rows, so its error is, to first order, that of one mean: of its
+derivative by the label of every row. That mean is a loss like any other, and gets the same correction by the
+reference and the same interval.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calipers.performance.covariate_shift import Comparison
+from calipers.performance.expected_loss import LabelModel
+from calipers.performance.expected_loss_interval import mean_interval
+from calipers.performance.label_losses import LabelTable
+
+RATIOS = ("precision", "recall", "f1", "auroc")
+
+
+def metric_interval(
+    name: str, model: LabelModel, new: np.ndarray, compared: Comparison, confidence: float
+) -> tuple[float, float, dict[str, float]]:
+    """Value, half-width and the shares of its parts, as `mean_interval` gives them.
+
+    Parameters
+    ----------
+    name : str
+        "precision", "recall", "f1" or "auroc".
+    model : LabelModel
+        The labelled reference, two classes.
+    new : array (N, 2)
+        Stated probabilities of the new rows; the decision is the larger one.
+    compared : Comparison
+        Weights of the reference.
+    confidence : float
+        Level of the interval.
+
+    Returns
+    -------
+    (value, half, shares) : tuple
+        NaN where the metric is undefined, such as the recall without any expected event.
+    """
+    if name == "auroc":
+        value, derivative = _area(model, new, compared)
+    else:
+        value, derivative = _ratio(name, model, new, compared, confidence)
+    if np.isnan(value):
+        return np.nan, np.nan, {"sampling": 0.0, "weights": 0.0}
+    correction, half, shares = mean_interval(model.with_table(derivative), new, compared, confidence)
+    # A ratio of corrected means has no correction left; the area has.
+    return float(np.clip(value + correction, 0.0, 1.0)), half, shares
+
+
+def _ratio(
+    name: str, model: LabelModel, new: np.ndarray, compared: Comparison, confidence: float
+) -> tuple[float, LabelTable]:
+    """The ratio top / bottom of two means, and its derivative (label - ratio) / bottom."""
+    top, bottom = _TOPS[name], _BOTTOMS[name]
+    above, below = (
+        mean_interval(model.with_table(table), new, compared, confidence)[0] for table in (top, bottom)
+    )
+    if below <= 0.0:
+        return np.nan, top
+    value = above / below
+    return value, lambda P: (top(P) - value * bottom(P)) / below
+
+
+def _area(model: LabelModel, new: np.ndarray, compared: Comparison) -> tuple[float, LabelTable]:
+    """The area expected under calibrated probabilities, and its derivative by the labels."""
+    _, chances = model.calibrated(compared.weights, new, compared.tables())
+    order = np.argsort(new[:, 1], kind="stable")
+    scores, positive = new[order, 1], chances[order, 1]
+    n, ones, zeros = len(new), positive.mean(), 1.0 - positive.mean()
+    if min(ones, zeros) * n < 1.0:
+        return np.nan, _TOPS["recall"]
+    sums = [np.concatenate([[0.0], np.cumsum(part)]) / n for part in (1.0 - positive, positive)]
+
+    def half_ties(cumulative: np.ndarray, at: np.ndarray) -> np.ndarray:
+        left, right = (np.searchsorted(scores, at, side=side) for side in ("left", "right"))
+        return np.asarray((cumulative[left] + cumulative[right]) / 2.0)
+
+    own = (positive * (1.0 - positive)).sum() / n**2
+    area = (positive @ half_ties(sums[0], scores) / n - own / 2.0) / (ones * zeros - own)
+
+    def derivative(P: np.ndarray) -> np.ndarray:
+        below, above = half_ties(sums[0], P[:, 1]), ones - half_ties(sums[1], P[:, 1])
+        gain = (below - above - area * (zeros - ones)) / (ones * zeros)
+        return np.column_stack([np.zeros(len(P)), gain])
+
+    # The mean of the derivative under the expected labels comes with the correction; only departures count.
+    centre = float((chances[:, 1] * derivative(new)[:, 1]).mean())
+    return area - centre, derivative
+
+
+def _acts(P: np.ndarray) -> np.ndarray:
+    return np.asarray(P.argmax(axis=1) == 1, dtype=np.float64)
+
+
+def _columns(if_zero: np.ndarray, if_one: np.ndarray) -> np.ndarray:
+    return np.column_stack([if_zero, if_one])
+
+
+_TOPS: dict[str, LabelTable] = {
+    "precision": lambda P: _columns(0.0 * _acts(P), _acts(P)),
+    "recall": lambda P: _columns(0.0 * _acts(P), _acts(P)),
+    "f1": lambda P: _columns(0.0 * _acts(P), 2.0 * _acts(P)),
+}
+_BOTTOMS: dict[str, LabelTable] = {
+    "precision": lambda P: _columns(_acts(P), _acts(P)),
+    "recall": lambda P: _columns(np.zeros(len(P)), np.ones(len(P))),
+    "f1": lambda P: _columns(_acts(P), 1.0 + _acts(P)),
+}
