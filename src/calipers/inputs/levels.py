@@ -56,8 +56,10 @@ def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], b
     return tuple(checked), False
 
 
-def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
+def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha", closed: bool = False) -> np.ndarray:
     """One level per row: a scalar is repeated, a vector must have one entry per row.
+
+    A vector may hold 0 and 1 where ``closed`` says so: rows that promise with certainty.
 
     Examples
     --------
@@ -72,12 +74,12 @@ def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
         raise InputError(
             f"{name} must be one number or have one entry per row ({n}), got shape {values.shape}."
         )
-    bad = ~((values > 0) & (values < 1))
+    bad = ~((values >= 0) & (values <= 1)) if closed else ~((values > 0) & (values < 1))
     if bad.any():
         row = int(np.argmax(bad))
+        rule = "in [0, 1]" if closed else "strictly between 0 and 1"
         raise InputError(
-            f"{name} must lie strictly between 0 and 1, got {values[row]} at row {row}. "
-            f"{_ALPHA_RULE}, not a percentage."
+            f"{name} must lie {rule}, got {values[row]} at row {row}. {_ALPHA_RULE}, not a percentage."
         )
     return values
 

@@ -21,6 +21,7 @@ FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_
 KINDS = {
     "CountState": "counts", "GatherState": "gather", "MomentState": "moments", "LabelState": "moments",
     "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins",
+    "TimeState": "counts",
 }  # fmt: skip
 # Sizes are shuffled over rows in another order: the same test, other draws.
 SHUFFLED = {"t_ss", "rank_ss"}
