@@ -128,6 +128,7 @@ EXAMPLES: dict[str, Example] = {
     "excess": _pick("ranks", "size"),
     "difficulty_concordance": _pick("ranks", "size", group_size=10, n_draws=200, n_permutations=19),
     "width_against_error": _width_against_error,
+    "change_over_time": _by("time", lambda x: np.floor(30 * x), alpha=0.1),
     "coverage_gap": _by("groups", lambda x: np.floor(4 * x).astype(int), alpha=0.1),
     "equal_opportunity_gap": _by("y_true", lambda x: np.floor(4 * x).astype(int), alpha=0.1),
     "failing_regions": _where({"keep": "all"}),

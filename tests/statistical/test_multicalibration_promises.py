@@ -7,6 +7,7 @@ from scipy import stats
 from calipers.inputs.attributes import check_attributes
 from calipers.metrics import multicalibration_error
 from calipers.metrics.multicalibration.group_scores import RangeTails
+from calipers.metrics.multicalibration.joint_draws import largest_scores
 from calipers.metrics.multicalibration.measure import measure_family
 from calipers.metrics.multicalibration.units import PromiseUnits
 
@@ -46,13 +47,7 @@ def test_the_sum_of_tails_is_an_upper_bound(world):
     groups = check_attributes(rng.integers(0, 2, (150, 2)))
     units = PromiseUnits(t, np.ones(150), np.zeros(150), groups)
     family = measure_family(units, 2)
-    draws = np.concatenate(
-        [
-            np.max([noise.scores(walks.ranges(units.residuals(hits))).max(axis=1)
-                    for walks, noise, _ in family.walks], axis=0)
-            for hits in units.draws(20_000, rng)
-        ]
-    )  # fmt: skip
+    draws = largest_scores(units, family.walks, rng, 20_000)
     bound = RangeTails(family.noise)
     for level in (0.2, 0.05, 0.01, 0.001):
         score = np.quantile(draws, 1 - level)

@@ -37,6 +37,7 @@ from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage
 from calipers.metrics.multicalibration import multicalibration_error
+from calipers.metrics.over_time import change_over_time
 from calipers.metrics.p_value_laws import average_p_value, p_value_uniformity
 from calipers.metrics.probability_scores import proper_scores
 from calipers.metrics.registry import metric_entries, metric_entry
@@ -58,6 +59,7 @@ __all__ = [
     "calibration_error",
     "calibration_slope",
     "calibration_tests",
+    "change_over_time",
     "coverage",
     "coverage_gap",
     "cumulative_difference_curve",

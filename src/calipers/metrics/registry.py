@@ -27,6 +27,7 @@ _MODULES = (
     "p_value_laws",
     "criteria",
     "interval_size",
+    "over_time.measure",
     "conditional.excess_risk",
     "conditional.slab",
     "conditional.groups",

@@ -19,6 +19,7 @@ FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_
 KINDS = {
     "CountState": "counts", "GatherState": "gather", "MomentState": "moments", "LabelState": "moments",
     "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins",
+    "TimeState": "counts",
 }  # fmt: skip
 SLOW = {"ert", "ert_table", "failing_regions", "worst_slab_coverage", "difficulty_concordance"}
 

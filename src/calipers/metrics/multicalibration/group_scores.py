@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from calipers.metrics.multicalibration.group_walks import GroupWalks
 from calipers.metrics.multicalibration.units import PromiseUnits
@@ -167,13 +167,6 @@ class RangeTails:
         within = np.bincount(self._counts[self._reach >= score * (1 - 1e-9)], minlength=len(self._skewness))
         tails = range_survival(score) * skew_factor(score, self._skewness)
         return float(np.clip(np.sum(within * tails), range_survival(_HIGHEST_SCORE), 1.0))
-
-    def point(self, level: float) -> float:
-        """The score that the bound puts at ``level``, or the largest that can be reached."""
-        highest = float(np.max(self._reach))
-        if self(highest) > level:
-            return highest
-        return float(optimize.brentq(lambda x: np.log(self(x) / level), 1e-3, highest))
 
 
 def skew_factor(score: float, skewness: np.ndarray) -> np.ndarray:

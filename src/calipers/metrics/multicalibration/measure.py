@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_array, as_numpy, generator
 from calipers.inference import NO_EXACT_LAW
+from calipers.inference.staged_law import StagedLaw, is_affordable
 from calipers.inputs import check_count, check_same_length
 from calipers.inputs.attributes import Attributes, check_attributes
 from calipers.inputs.weights import effective_size
@@ -20,7 +21,7 @@ from calipers.metrics.multicalibration.group_scores import (
     certainty_scores,
 )
 from calipers.metrics.multicalibration.group_walks import GroupWalks, attribute_sets, group_walks
-from calipers.metrics.multicalibration.joint_null import WORK, JointNull, joint_null
+from calipers.metrics.multicalibration.joint_draws import Family, draw_cost, joint_law
 from calipers.metrics.multicalibration.units import PromiseUnits, pool_units
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.summary import SOFT_REASON
@@ -143,7 +144,7 @@ def multicalibration_error(
         missing = NO_EXACT_LAW if units.weights is not None else SOFT_REASON
         return Estimate(**fields, method=_method(family), reason=f"{_NO_INTERVAL}; {missing}",
                         details=_details(family, None))  # fmt: skip
-    null = joint_null(units, family.walks, fields["value"], RangeTails(family.noise), generator(random_state))
+    null = joint_law(units, family.walks, fields["value"], RangeTails(family.noise), generator(random_state))
     return Estimate(
         **fields,
         p_value=null.p_value(fields["value"]),
@@ -179,13 +180,13 @@ class GroupFamily:
     scores: np.ndarray
     events: np.ndarray
     noise: GroupNoise
-    walks: list[tuple[GroupWalks, GroupNoise, np.ndarray]]
+    walks: list[Family]
 
 
 def measure_family(units: PromiseUnits, depth: int) -> GroupFamily:
     """Measure all groups and intersections; groups of the same rows are measured once."""
     sets = attribute_sets(len(units.attributes.labels), depth)
-    is_small = 999 * len(units) * (len(sets) + 1) <= WORK
+    is_small = is_affordable(draw_cost(len(units), len(sets)))
     measure, is_new = _GroupMeasure(units), _NewGroups(len(units))
     members, scores, events, noises, walked = [], [], [], [], []
     for walks in group_walks(units, sets):
@@ -243,7 +244,7 @@ class _NewGroups:
         return kept
 
 
-def _details(family: GroupFamily, null: JointNull | None) -> dict[str, Any]:
+def _details(family: GroupFamily, null: StagedLaw | None) -> dict[str, Any]:
     order = np.argsort(-family.scores, kind="stable")
     listed = np.sort(order[:_MOST_LISTED])
     names = {int(i): family.attributes.group_name(*family.members[i]) for i in listed}
@@ -266,11 +267,10 @@ def _details(family: GroupFamily, null: JointNull | None) -> dict[str, Any]:
     }
     if null is None:
         return details
-    resolution = 1.0 / (null.n_draws + 1) if null.n_draws else None
-    return details | {"law": _law(null), "n_draws": null.n_draws, "resolution": resolution}
+    return details | {"law": _law(null), "n_draws": null.n_draws, "resolution": null.resolution}
 
 
-def _adjusted(scores: np.ndarray, null: JointNull | None) -> list[float | None]:
+def _adjusted(scores: np.ndarray, null: StagedLaw | None) -> list[float | None]:
     """P(largest value of all groups >= that of each group)."""
     if null is None:
         return [None] * len(scores)
@@ -284,7 +284,7 @@ def _adjusted(scores: np.ndarray, null: JointNull | None) -> list[float | None]:
     return list(p[inverse].tolist())
 
 
-def _law(null: JointNull) -> str:
+def _law(null: StagedLaw) -> str:
     if null.n_draws:
         return f"max-statistic over {null.n_draws} joint draws of the outcomes"
     return "sum over groups of the tails of the Brownian range, corrected for skewness"

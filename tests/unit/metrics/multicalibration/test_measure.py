@@ -202,7 +202,7 @@ def test_draws_are_added_while_few_of_them_reach_the_value():
 def test_too_many_walks_for_draws_are_judged_by_the_sum_of_tails(monkeypatch):
     y, t, groups = rows(n=2000)
     drawn = multicalibration_error(y, t, groups, random_state=0)
-    monkeypatch.setattr("calipers.metrics.multicalibration.measure.WORK", 0)
+    monkeypatch.setattr("calipers.inference.staged_law.WORK", 0)
     bounded = multicalibration_error(y, t, groups)
     assert bounded.details["n_draws"] == 0
     assert bounded.value == drawn.value
