@@ -51,6 +51,12 @@ class CrossFit:
             count[fold.rows] += 1
         return np.asarray(np.divide(total, count, out=np.full(self.n, np.nan), where=count > 0))
 
+    def by_repeat(self) -> tuple[CrossFit, ...]:
+        """Every repeat as a cross-fit of its own, without steps."""
+        size = len(self.folds) // self.n_repeats
+        parts = (self.folds[i * size : (i + 1) * size] for i in range(self.n_repeats))
+        return tuple(CrossFit(self.n, 1, part, ()) for part in parts)
+
     @property
     def predictions(self) -> np.ndarray:
         """Out-of-fold probability of being covered, NaN for rows never tested."""

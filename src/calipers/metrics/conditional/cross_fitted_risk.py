@@ -72,12 +72,7 @@ def _is_steady(rows: RiskRows, fit: CrossFit) -> bool:
         return True
     if fit.n_repeats == 1:
         return rows.mean(contributions.observed) >= _CLEAR * error
-    folds = len(fit.folds) // fit.n_repeats
-    parts = [fit.folds[i * folds : (i + 1) * folds] for i in range(fit.n_repeats)]
-    values = [
-        rows.mean(_Contributions.of(rows, CrossFit(fit.n, 1, part, ()), DISTANCES["l1"], "both").observed)
-        for part in parts
-    ]
+    values = [rows.mean(single) for single in contributions.singles]
     return float(np.std(values, ddof=1)) / math.sqrt(len(values)) <= _SEED_NOISE * error
 
 
@@ -88,23 +83,40 @@ class _Contributions:
     observed: np.ndarray
     covered: np.ndarray
     missed: np.ndarray
+    # As observed, repeat by repeat.
+    singles: tuple[np.ndarray, ...]
 
     @classmethod
     def of(cls, rows: RiskRows, fit: CrossFit, distance: Distance, side: str) -> _Contributions:
         """Averaged over repeats; the total is the sum of its two sides."""
-        if side == "both":
-            over, under = (cls.of(rows, fit, distance, part) for part in ("over", "under"))
-            return cls(
-                over.observed + under.observed, over.covered + under.covered, over.missed + under.missed
+        parts = ("over", "under") if side == "both" else (side,)
+        each = []
+        for single in fit.by_repeat():
+            hit, miss = (
+                sum(_gains(rows, single, distance, part, outcome) for part in parts) for outcome in (1.0, 0.0)
             )
-        gains: list[list[np.ndarray]] = [[], []]
-        for fold in fit.folds:
-            target = rows.target[fold.rows]
-            h = clip_to_side(fold.predictions, target, side)
-            for outcome, kept in zip((1.0, 0.0), gains, strict=True):
-                kept.append(distance.contributions(h, np.full(len(h), outcome), target))
-        hit, miss = fit.average(gains[0]), fit.average(gains[1])
-        return cls(np.where(rows.covered, hit, miss), hit, miss)
+            each.append((np.where(rows.covered, hit, miss), hit, miss))
+        observed, hits, misses = zip(*each, strict=True)
+        means = [_mean_of_known(np.stack(k)) for k in (observed, hits, misses)]
+        return cls(means[0], means[1], means[2], observed)
+
+
+def _mean_of_known(repeats: np.ndarray) -> np.ndarray:
+    """Mean over repeats (k, n) of what is known; NaN where no repeat tested the row."""
+    known = ~np.isnan(repeats)
+    count = known.sum(axis=0)
+    total = np.where(known, repeats, 0.0).sum(axis=0)
+    return np.asarray(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
+
+
+def _gains(rows: RiskRows, fit: CrossFit, distance: Distance, side: str, outcome: float) -> Any:
+    """Contributions of all rows in one repeat if every outcome were the given one."""
+    gains = []
+    for fold in fit.folds:
+        target = rows.target[fold.rows]
+        h = clip_to_side(fold.predictions, target, side)
+        gains.append(distance.contributions(h, np.full(len(h), outcome), target))
+    return fit.average(gains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,8 @@ def _error_bar(rows: RiskRows, contributions: _Contributions) -> _ErrorBar:
 
     As in the interval of Agresti and Coull, q^2 / 2 imagined rows of average features that were covered and
     as many that were missed are added, q the normal quantile: where all outcomes are the same, their
-    spread says nothing about the error.
+    spread says nothing about the error. The spread is that of single repeats: averaging them makes rows
+    look steadier than the mean is.
     """
     counted = np.flatnonzero(rows.weights.counted & ~np.isnan(contributions.observed))
     r, w = contributions.observed[counted], rows.weights.of(counted)
@@ -134,8 +147,8 @@ def _error_bar(rows: RiskRows, contributions: _Contributions) -> _ErrorBar:
     unit = w.sum() / units
     total = w.sum() + 2 * imagined * unit
     centre = (np.sum(w * r) + imagined * unit * ends.sum()) / total
-    sums = w * (r - centre) if codes is None else np.bincount(codes, weights=w * (r - centre))
-    squares = np.sum(sums**2) + imagined * unit**2 * np.sum((ends - centre) ** 2)
+    squares = np.mean([_squares(w, single[counted] - centre, codes) for single in contributions.singles])
+    squares += imagined * unit**2 * np.sum((ends - centre) ** 2)
     error = math.sqrt(INFLATION * squares * units / (units - 1.0)) / total
     half = float(special.stdtrit(units - 1.0, (1 + rows.confidence) / 2)) * error
     value = float(np.average(r, weights=w))
@@ -146,6 +159,13 @@ def _error_bar(rows: RiskRows, contributions: _Contributions) -> _ErrorBar:
     )
     low, high = max(min(centre - half, value), least), min(max(centre + half, value), most)
     return _ErrorBar(error, low, high)
+
+
+def _squares(w: np.ndarray, deviations: np.ndarray, codes: np.ndarray | None) -> float:
+    """Squared weighted deviations, summed over rows or clusters; 0 for rows a repeat did not test."""
+    known = w * np.nan_to_num(deviations, nan=0.0)
+    sums = known if codes is None else np.bincount(codes, weights=known)
+    return float(np.sum(sums**2))
 
 
 def risk_estimates(fitted: FittedRisk, distance: Distance, sides: tuple[str, ...]) -> dict[str, Estimate]:
