@@ -59,7 +59,7 @@ def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], b
 def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
     """One level per row: a number in (0, 1) is repeated, a vector has one entry in [0, 1] per row.
 
-    A vector may hold 0 and 1 where ``closed`` says so: rows that promise with certainty.
+    A vector may hold 0 and 1: rows that promise with certainty.
 
     Examples
     --------
@@ -77,7 +77,6 @@ def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
         row = int(np.argmax(bad))
-        rule = "in [0, 1]" if closed else "strictly between 0 and 1"
         raise InputError(
             f"{name} must lie between 0 and 1 in every row, got {values[row]} at row {row}. "
             f"{_ALPHA_RULE}, not a percentage."
