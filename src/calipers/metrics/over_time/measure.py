@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -146,6 +147,7 @@ def change_of_units(
 ) -> Estimate:
     """The estimate from pooled rows; every change over time is found here."""
     rows = None if n_calibration is None else check_count(n_calibration, name="n_calibration")
+    units = units if units.whole else _at_effective_size(units)
     law = flat_null(units) if null == "flat" else target_null(units, rows)
     departures = law.windows.departures(law.seen[None])[0]
     charged = np.abs(departures) - law.windows.charge
@@ -163,6 +165,14 @@ def change_of_units(
     if at is None:
         return Estimate(**(fields | _UNTESTED))
     return Estimate(**(fields | _tested(fields, law, charged[at], law.windows.charge[at], random_state)))
+
+
+def _at_effective_size(units: TimeUnits) -> TimeUnits:
+    """Importance weights in the unit in which they add up to the effective number of rows."""
+    unit = float(units.weight.sum() / units.squares.sum())
+    return replace(
+        units, weight=unit * units.weight, hits=unit * units.hits, squares=unit * unit * units.squares
+    )
 
 
 _UNTESTED = {
@@ -208,6 +218,7 @@ _ENTRY = MetricEntry(
     null="coverage is the same at all times (shuffled outcomes), or as promised at all times",
     no_interval="the interval of a largest departure is not known",
     merge="counts",
+    scaled="a test statistic grows with the rows; importance weights have their effective number",
     state=time_state,
     weighted=True,
     randomized=True,

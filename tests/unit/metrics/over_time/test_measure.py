@@ -309,7 +309,7 @@ def test_too_many_times_are_refused_with_the_remedy(monkeypatch):
     [
         ({"null": "none"}, 'null must be "flat" or "target"'),
         ({"alpha": 1.5}, "alpha must lie strictly between 0 and 1"),
-        ({"alpha": np.full(50, 1.5)}, r"alpha must lie in \[0, 1\], got 1.5 at row 0"),
+        ({"alpha": np.full(50, 1.5)}, r"alpha must lie between 0 and 1 in every row, got 1.5 at row 0"),
         ({"alpha": np.full(49, 0.1)}, "one entry per row"),
         ({"time": np.arange(49)}, "must have the same length"),
         ({"time": ["soon"] * 50}, "must hold numbers, dates or text like"),
