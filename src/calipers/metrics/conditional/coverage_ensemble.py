@@ -3,7 +3,7 @@
 Plain learners overfit a 90/10 outcome: on sets that do cover everywhere they report large negative excess
 risks. Here boosters, extremely randomised trees and a logistic regression are fitted side by side, weighed on
 the logit scale by their predictions for rows they have not seen, and the departure from the target is shrunk
-by how much likelihood it gained. Decision 9 in the documentation compares this with plain learners.
+by how much likelihood it gained. Decision 15 in the documentation compares this with plain learners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from calipers.metrics.conditional.ensemble_members import (
 )
 from calipers.metrics.conditional.logistic import log_likelihood, logistic_gain
 
-_BAGS, _LEAVES = 3, 8
+_BAGS, _BAGS_OF_MANY_ROWS, _LEAVES = 3, 2, 8
 _TREES, _TREES_OF_MANY_ROWS = 50, 25
 _FEWEST_MISSES = 2
 # Above this many rows boosters grow trees: a search over pairs of features is slow then, and not needed.
@@ -56,7 +56,8 @@ class CoverageClassifier:
     Parameters
     ----------
     n_bags : int or None
-        Boosters, each trained without one part of the rows and stopped on it; at least 2. None means 3.
+        Boosters, each trained without one part of the rows and stopped on it; at least 2. None means 3 up to
+        5 000 training rows and 2 above.
     learning_rate : float or None
         Of every booster. None means 0.1 for quadrants and 0.3 for trees.
     max_iter : int
@@ -133,7 +134,8 @@ class CoverageClassifier:
         misses = int(np.sum(~rows.covered))
         if min(misses, len(rows.covered) - misses) < _FEWEST_MISSES:
             return self._level_only(rows)
-        parts = deal(rows.covered, self.n_bags or _BAGS, rng)
+        few = len(rows.covered) <= _MANY_ROWS
+        parts = deal(rows.covered, self.n_bags or (_BAGS if few else _BAGS_OF_MANY_ROWS), rng)
         with threadpool_limits(limits=1, user_api="openmp"):
             fitted = [self._fit_boosters(rows, parts, rng)]
             if n_trees := self.trees_for(len(rows.covered)):

@@ -1,4 +1,4 @@
-"""Outcomes drawn under a null: rows shuffled, or redrawn at their targets, freely or given their number."""
+"""Draws under a null: rows shuffled, or redrawn at their targets, freely or given the number covered."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from scipy.special import expit, logit
 
 # Draws behind every Monte-Carlo p-value of this room.
 N_DRAWS = 999
+# Few columns are gathered at the rows drawn, many are multiplied by a matrix of marks.
+_FEW_COLUMNS = 32
 
 
 def redrawn(target: np.ndarray, rng: np.random.Generator, n_draws: int = N_DRAWS) -> np.ndarray:
@@ -15,10 +17,10 @@ def redrawn(target: np.ndarray, rng: np.random.Generator, n_draws: int = N_DRAWS
     return (rng.random((n_draws, len(target))) < target).astype(float)
 
 
-def flat_outcomes(
-    z: np.ndarray, target: np.ndarray, rng: np.random.Generator, n_draws: int = N_DRAWS
+def flat_sums(
+    z: np.ndarray, target: np.ndarray, columns: np.ndarray, rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> np.ndarray:
-    """Outcomes (n_draws, n) under "flat", given how many rows are covered.
+    """Sums of the columns over covered rows, (n_draws, k), with outcomes drawn under "flat".
 
     "Flat" says that the logit of every row's coverage is the logit of its target plus one number c. Given
     the number covered, the law of the outcomes does not depend on c: with one target for all rows it is a
@@ -26,28 +28,29 @@ def flat_outcomes(
     are fixed.
     """
     free = np.flatnonzero((target > 0) & (target < 1))
-    outcomes = np.tile((target > 0.5).astype(float), (n_draws, 1))
-    covered = int(np.count_nonzero(z[free]))
-    if len(free):
-        # The rarer outcome is drawn: it needs fewer numbers.
-        rare_is_missed = 2 * covered >= len(free)
-        rare = len(free) - covered if rare_is_missed else covered
-        t = target[free]
-        marked = (
-            _shuffled_marks(len(free), rare, n_draws, rng)
-            if (t == t[0]).all()
-            else _conditional_marks((-1.0 if rare_is_missed else 1.0) * logit(t), rare, n_draws, rng)
-        )
-        outcomes[:, free] = ~marked if rare_is_missed else marked
-    return outcomes
+    covered, t, table = int(np.count_nonzero(z[free])), target[free], columns[free]
+    fixed = columns[target == 1].sum(axis=0)
+    # The rarer outcome is drawn: it needs fewer numbers.
+    missed = 2 * covered >= len(free)
+    rare = len(free) - covered if missed else covered
+    if rare == 0:
+        drawn = np.zeros((n_draws, columns.shape[1]))
+    elif (t == t[0]).all():
+        drawn = _shuffled_sums(rare, table, rng, n_draws)
+    else:
+        drawn = _conditional_marks((-1.0 if missed else 1.0) * logit(t), rare, n_draws, rng) @ table
+    return np.asarray(fixed + (table.sum(axis=0) - drawn if missed else drawn))
 
 
-def _shuffled_marks(n: int, rare: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    marked = np.zeros((n_draws, n), dtype=bool)
-    if rare:
-        keys = rng.random((n_draws, n), dtype=np.float32)
-        np.put_along_axis(marked, np.argpartition(keys, rare - 1, axis=1)[:, :rare], True, axis=1)
-    return marked
+def _shuffled_sums(rare: int, columns: np.ndarray, rng: np.random.Generator, n_draws: int) -> np.ndarray:
+    """Sums of the columns over ``rare`` rows drawn without replacement."""
+    keys = rng.random((n_draws, len(columns)), dtype=np.float32)
+    chosen = np.argpartition(keys, rare - 1, axis=1)[:, :rare]
+    if columns.shape[1] <= _FEW_COLUMNS:
+        return np.stack([column[chosen].sum(axis=1) for column in columns.T], axis=1)
+    marked = np.zeros(keys.shape)
+    np.put_along_axis(marked, chosen, 1.0, axis=1)
+    return np.asarray(marked @ columns)
 
 
 def _conditional_marks(log_odds: np.ndarray, rare: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -61,11 +64,12 @@ def _conditional_marks(log_odds: np.ndarray, rare: int, n_draws: int, rng: np.ra
     logs[:, 0] = 0.0
     for i in range(n - 1, -1, -1):
         logs[i, 1:] = np.logaddexp(logs[i + 1, 1:], log_odds[i] + logs[i + 1, :-1])
-    left, marked = np.full(n_draws, rare), np.zeros((n_draws, n), dtype=bool)
+    left, marked = np.full(n_draws, rare), np.zeros((n_draws, n))
     for i in range(n):
         due = np.exp(log_odds[i] + logs[i + 1, np.maximum(left - 1, 0)] - logs[i, left])
-        marked[:, i] = (left > 0) & (rng.random(n_draws) < due)
-        left = left - marked[:, i]
+        hit = (left > 0) & (rng.random(n_draws) < due)
+        marked[:, i] = hit
+        left = left - hit
     return marked
 
 

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from calipers.inputs import Features
 from calipers.metrics.conditional.ensemble_members import Standardised
 from calipers.metrics.conditional.learners import with_target
-from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes
+from calipers.metrics.conditional.null_outcomes import flat_mean, flat_sums
 
 # Curvature a direction must have before it counts fully, in rows of standardised features.
 _RIDGE = 33.0
@@ -26,9 +26,11 @@ def score_p_value(
 ) -> float:
     """P-value of "flat" given the number covered; a target that differs by row is one more feature."""
     z = covered.astype(float)
-    departures = np.vstack([z, flat_outcomes(z, target, rng)]) - flat_mean(z, target)
-    statistics = [np.sum((departures @ _whitened(table)) ** 2, axis=1) for table in _tables(features, target)]
-    return smallest_p_value(np.array(statistics))
+    straight, curved = (_whitened(table) for table in _tables(features, target))
+    both = np.column_stack([straight, curved])
+    sums = np.vstack([z @ both, flat_sums(z, target, both, rng)]) - flat_mean(z, target) @ both
+    k = straight.shape[1]
+    return smallest_p_value(np.stack([np.sum(part**2, axis=1) for part in (sums[:, :k], sums[:, k:])]))
 
 
 def smallest_p_value(statistics: np.ndarray) -> float:

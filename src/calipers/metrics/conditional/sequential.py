@@ -18,7 +18,7 @@ from scipy import special
 from calipers.inference import monte_carlo_p
 from calipers.metrics.conditional.cross_fit import Fold
 from calipers.metrics.conditional.losses import SIDES, clip_to_side
-from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes
+from calipers.metrics.conditional.null_outcomes import flat_mean, flat_sums
 
 # Beyond this many rows in a step the sum is normal for all purposes.
 _MANY_ROWS = 4000
@@ -44,7 +44,7 @@ def _step(step: Fold, covered: np.ndarray, target: np.ndarray, rng: np.random.Ge
     pulls = np.column_stack([clip_to_side(step.predictions, t, side) - t for side in SIDES])
     if len(z) > _MANY_ROWS:
         return [_normal_log_p(pull, z, t) for pull in pulls.T]
-    draws = flat_outcomes(z, t, rng) @ pulls
+    draws = flat_sums(z, t, pulls, rng)
     return [
         float(np.log(monte_carlo_p(float(z @ pull), draw).p_value)) if pull.any() else 0.0
         for pull, draw in zip(pulls.T, draws.T, strict=True)

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from calipers.metrics.conditional.null_outcomes import flat_mean, flat_outcomes, redrawn
+from calipers.metrics.conditional.null_outcomes import flat_mean, flat_sums, redrawn
+
+
+def flat_outcomes(z, target, rng, n_draws):
+    """The outcomes themselves: the sums of one column per row."""
+    return flat_sums(z, target, np.eye(len(z)), rng, n_draws)
+
+
+def test_many_columns_are_summed_as_few_are():
+    rng = np.random.default_rng(6)
+    z, table = (rng.random(60) < 0.8).astype(float), rng.normal(size=(60, 40))
+    few = flat_sums(z, np.full(60, 0.9), table[:, :3], np.random.default_rng(0))
+    many = flat_sums(z, np.full(60, 0.9), table, np.random.default_rng(0))
+    np.testing.assert_allclose(many[:, :3], few)
 
 
 def test_a_shuffle_keeps_the_number_covered_and_reaches_every_row():
