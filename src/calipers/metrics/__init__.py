@@ -33,6 +33,7 @@ from calipers.metrics.criteria import (
     efficiency_curve,
     efficiency_difference,
 )
+from calipers.metrics.distributions import crps, pit_uniformity, quantile_calibration
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage
@@ -62,6 +63,7 @@ __all__ = [
     "change_over_time",
     "coverage",
     "coverage_gap",
+    "crps",
     "cumulative_difference_curve",
     "deficit",
     "difficulty_concordance",
@@ -83,7 +85,9 @@ __all__ = [
     "metric_entry",
     "multicalibration_error",
     "p_value_uniformity",
+    "pit_uniformity",
     "proper_scores",
+    "quantile_calibration",
     "rank_cv",
     "rank_ss",
     "regression_efficiency",
