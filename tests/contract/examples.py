@@ -73,6 +73,11 @@ def _quantiles(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[s
     return {"y_true": y, "quantiles": middle[:, None] + [-1.3, 0.0, 1.3]}, {"levels": levels}
 
 
+def _selective(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    certainty = np.round(rng.uniform(0.5, 1, n), 2)
+    return {"loss": (rng.random(n) > certainty).astype(float), "certainty": certainty}, {"risk": 0.35}
+
+
 class ContentFolds:
     """Folds by what a row holds, so that equal rows share a fold in every order."""
 
@@ -119,6 +124,7 @@ EXAMPLES: dict[str, Example] = {
     "crps": _quantiles,
     "quantile_calibration": _quantiles,
     "pit_uniformity": lambda rng, n: ({"pit": np.round(rng.random(n) ** 1.1, 2)}, {}),
+    "selective_threshold": _selective,
     "proper_scores": _four_probabilities,
     "brier_decomposition": _binary_probabilities,
     "calibration_error": _binary_probabilities,

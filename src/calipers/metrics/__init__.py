@@ -52,6 +52,7 @@ from calipers.metrics.reliability import (
     reliability_curve,
     smooth_calibration_error,
 )
+from calipers.metrics.selective import selective_risk, selective_threshold
 
 __all__ = [
     "MetricEntry",
@@ -92,6 +93,8 @@ __all__ = [
     "rank_ss",
     "regression_efficiency",
     "reliability_curve",
+    "selective_risk",
+    "selective_threshold",
     "size_coverage_correlation",
     "size_coverage_hsic",
     "size_stratified_coverage",

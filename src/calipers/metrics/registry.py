@@ -30,6 +30,7 @@ _MODULES = (
     "criteria",
     "interval_size",
     "over_time.measure",
+    "selective.certified_share",
     "conditional.excess_risk",
     "conditional.slab",
     "conditional.groups",
