@@ -67,6 +67,17 @@ def _interval_levels(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], 
     return {"intervals": np.concatenate([-half, half], axis=1)}, {"alpha": [0.05, 0.1, 0.3]}
 
 
+def _quantiles(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    middle, levels = np.round(rng.normal(size=n), 1), [0.1, 0.5, 0.9]
+    y = np.round(middle + rng.normal(size=n), 1)  # some outcomes lie on their quantile
+    return {"y_true": y, "quantiles": middle[:, None] + [-1.3, 0.0, 1.3]}, {"levels": levels}
+
+
+def _selective(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    certainty = np.round(rng.uniform(0.5, 1, n), 2)
+    return {"loss": (rng.random(n) > certainty).astype(float), "certainty": certainty}, {"risk": 0.35}
+
+
 class ContentFolds:
     """Folds by what a row holds, so that equal rows share a fold in every order."""
 
@@ -110,6 +121,10 @@ EXAMPLES: dict[str, Example] = {
     "average_p_value": lambda rng, n: ({"p_values": rng.random(n) ** 2}, {}),
     "regression_efficiency": _interval_levels,
     "coverage": _coverage,
+    "crps": _quantiles,
+    "quantile_calibration": _quantiles,
+    "pit_uniformity": lambda rng, n: ({"pit": np.round(rng.random(n) ** 1.1, 2)}, {}),
+    "selective_threshold": _selective,
     "proper_scores": _four_probabilities,
     "brier_decomposition": _binary_probabilities,
     "calibration_error": _binary_probabilities,

@@ -22,6 +22,7 @@ NOT_METRICS = {
     "is_covered",
     "metric_entries",
     "metric_entry",
+    "selective_risk",
     "true_rank",
 }
 FIELDS = ("value", "std_error", "low", "high", "p_value", "null_low", "null_high", "n")

@@ -33,6 +33,7 @@ from calipers.metrics.criteria import (
     efficiency_curve,
     efficiency_difference,
 )
+from calipers.metrics.distributions import crps, pit_uniformity, quantile_calibration
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.interval_size import regression_efficiency
 from calipers.metrics.marginal import coverage
@@ -51,6 +52,7 @@ from calipers.metrics.reliability import (
     reliability_curve,
     smooth_calibration_error,
 )
+from calipers.metrics.selective import selective_risk, selective_threshold
 
 __all__ = [
     "MetricEntry",
@@ -62,6 +64,7 @@ __all__ = [
     "change_over_time",
     "coverage",
     "coverage_gap",
+    "crps",
     "cumulative_difference_curve",
     "deficit",
     "difficulty_concordance",
@@ -83,11 +86,15 @@ __all__ = [
     "metric_entry",
     "multicalibration_error",
     "p_value_uniformity",
+    "pit_uniformity",
     "proper_scores",
+    "quantile_calibration",
     "rank_cv",
     "rank_ss",
     "regression_efficiency",
     "reliability_curve",
+    "selective_risk",
+    "selective_threshold",
     "size_coverage_correlation",
     "size_coverage_hsic",
     "size_stratified_coverage",

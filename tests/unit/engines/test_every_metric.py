@@ -19,7 +19,7 @@ FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_
 KINDS = {
     "CountState": "counts", "GatherState": "gather", "MomentState": "moments", "LabelState": "moments",
     "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins",
-    "TimeState": "counts",
+    "TimeState": "counts", "QuantileState": "counts",
 }  # fmt: skip
 SLOW = {"ert", "ert_table", "failing_regions", "worst_slab_coverage", "difficulty_concordance"}
 
@@ -82,7 +82,8 @@ def test_no_split_and_no_order_changes_any_metric(name):
 
 def test_every_declared_rule_is_kept():
     for name, rule in merge_rules().items():
-        assert rule == KINDS.get(type(state_of(name)).__name__, "passes"), name
+        state = state_of(name, **example(name)[1])
+        assert rule == KINDS.get(type(state).__name__, "passes"), name
 
 
 def test_unknown_options_of_a_metric_are_refused():

@@ -111,7 +111,7 @@ def change_over_time(
     >>> covered = rng.random(2000) < np.where(np.arange(2000) < 1500, 0.95, 0.8)
     >>> change = change_over_time(covered, day, alpha=0.1, random_state=0)
     >>> change.details["changed_at"], change.p_value < 1e-4
-    (np.datetime64('2024-05-29'), True)
+    (np.datetime64('2024-05-31'), True)
     """
     if null not in NULLS:
         raise InputError(f'null must be "flat" or "target", got {null!r}.')

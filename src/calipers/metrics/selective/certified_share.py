@@ -1,0 +1,194 @@
+"""From which certainty on may the model speak? The largest share whose risk is certified."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calipers.exceptions import InputError
+from calipers.inputs import check_fraction
+from calipers.metrics.entry import MetricEntry
+from calipers.metrics.selective.bounded_tests import mean_p_value, upper_bounds
+from calipers.metrics.selective.kept_rows import KeptRows, check_kept_rows
+from calipers.results import Estimate
+
+_NO_INTERVAL = "a certified share has no interval and no test: the certificate is on the risk"
+# Sequences of tests begin with all rows, a quarter, a sixteenth, ...
+_START_RATIO = 2
+
+
+def selective_threshold(
+    loss: Any,
+    certainty: Any,
+    *,
+    risk: float,
+    delta: float = 0.05,
+    loss_range: tuple[float, float] = (0, 1),
+) -> Estimate:
+    """Largest share of rows that can be kept with an expected loss of at most ``risk``, certified.
+
+    With probability 1 - ``delta`` over these rows, new rows at least as certain as ``details["threshold"]`` have an
+    expected loss of at most ``risk``. 1 is best; 0 means that nothing could be certified.
+
+    Parameters
+    ----------
+    loss : array of shape (n,)
+        Loss of every row.
+    certainty : array of shape (n,)
+        The larger, the rather a row is kept. Rows of equal certainty are kept together. It must not have been
+        chosen with these rows.
+    risk : float
+        Allowed expected loss of the rows kept, inside ``loss_range``.
+    delta : float
+        Allowed probability that the certificate is wrong.
+    loss_range : (float, float)
+        The smallest and the largest loss there can be.
+
+    Returns
+    -------
+    Estimate
+        The share of rows kept. ``details``: "threshold" (the certainty from which rows are kept; inf when
+        none), "rows", "mean_loss" (of the rows kept), "bound" (upper bound of their expected loss, at most
+        ``risk``), "risk", "delta" and "sentence".
+
+    Raises
+    ------
+    InputError
+        For a risk outside the range of the loss, lengths that differ, missing values and losses outside their
+        range.
+
+    Notes
+    -----
+    Learn then test, by fixed sequences: beginning with all rows, a quarter, a sixteenth, ..., thresholds
+    are lowered one distinct certainty at a time while the test rejects "the expected loss exceeds
+    ``risk``"; each of the m sequences has the error delta / m, and the largest share that any of them
+    reaches is certified. A sequence can only fail at the first threshold whose true risk exceeds ``risk``;
+    the rows above it are independent draws of expected loss ``risk``, whatever the risk does elsewhere, so
+    that the certificate holds for any certainty, monotone or not. Sequences that begin with fewer rows
+    than log(delta / m) / log(1 - risk) could not reject and are left out. Tests: binomial for losses at the
+    two ends of their range, Hoeffding-Bentkus otherwise. Cost: one sort.
+
+    References
+    ----------
+    Angelopoulos, Bates, Candes, Jordan and Lei (2021), Learn then test. Geifman and El-Yaniv (2017),
+    Selective classification for deep neural networks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics import selective_threshold
+    >>> rng = np.random.default_rng(0)
+    >>> top = rng.uniform(0.5, 1, 2000)
+    >>> share = selective_threshold(rng.random(2000) > top, top, risk=0.15)
+    >>> share.details["sentence"]
+    '51.7 % of the rows, from certainty 0.741 on, have an expected loss of at most 0.15 (seen: 0.123)'
+    """
+    kept = check_kept_rows(loss, certainty, loss_range)
+    allowed, level = _scaled_risk(risk, kept), check_fraction(delta, name="delta")
+    starts = sequence_starts(kept.n, allowed, level)
+    at, error = last_certified(kept, starts, allowed, level)
+    return Estimate(
+        name="selective threshold",
+        value=0.0 if at is None else float(kept.rows[at] / kept.n),
+        n=float(kept.n),
+        method=f"{len(starts)} fixed sequences of "
+        f"{'binomial' if kept.is_binary else 'Hoeffding-Bentkus'} tests at delta = {level:g} together",
+        reason=_NO_INTERVAL if at is not None else f"{_NO_INTERVAL}; {_nothing(allowed, level, kept)}",
+        details=_details(kept, at, risk, level, error),
+    )
+
+
+def sequence_starts(n: int, risk: float, delta: float) -> list[int]:
+    """Rows with which sequences of tests begin: n, n / 4, ... as long as rows without loss could pass.
+
+    Examples
+    --------
+    >>> from calipers.metrics.selective.certified_share import sequence_starts
+    >>> sequence_starts(10_000, 0.05, 0.05)
+    [10000, 2500, 625, 156]
+    """
+    starts = [n // _START_RATIO**j for j in range(32) if n // _START_RATIO**j >= 1]
+    while starts and starts[-1] < math.log(delta / len(starts)) / math.log1p(-risk):
+        starts.pop()
+    return starts
+
+
+def last_certified(
+    kept: KeptRows, starts: list[int], risk: float, delta: float
+) -> tuple[int | None, float]:
+    """The last block that tests in fixed order certify, and the error of its test; None when no test does.
+
+    Every start brings its part of ``delta``; a sequence that reaches the next start takes that part along.
+    """
+    certified, found = None, 0.0
+    p = mean_p_value(kept.loss, kept.rows, np.array(risk), is_binary=kept.is_binary)
+    places, parts = np.unique(kept.last_within(np.array(starts, dtype=float)), return_counts=True)
+    error, stop = 0.0, -1
+    for number, (place, n_starts) in enumerate(zip(places.tolist(), parts.tolist(), strict=True)):
+        if place < 0:  # the first block is longer than the start: nothing to test there
+            continue
+        part = n_starts * delta / len(starts)
+        error = error + part if stop == place else part
+        stop = int(places[number + 1]) if number + 1 < len(places) else len(p)
+        failed = np.flatnonzero(p[place:stop] > error)
+        if failed.size:
+            stop = place + int(failed[0])
+        if stop > place:
+            certified, found = stop - 1, error
+        if failed.size:
+            stop = -1
+    return certified, found
+
+
+def _scaled_risk(risk: Any, kept: KeptRows) -> float:
+    scaled = (float(risk) - kept.low) / (kept.high - kept.low)
+    if not 0 < scaled < 1:
+        raise InputError(
+            f"risk must lie strictly inside loss_range ({kept.low:g}, {kept.high:g}), got {risk}. "
+            "It is the allowed mean loss of the rows kept."
+        )
+    return scaled
+
+
+def _nothing(risk: float, delta: float, kept: KeptRows) -> str:
+    needed = math.ceil(math.log(delta) / math.log1p(-risk))
+    if kept.n < needed:
+        return f"no share can be certified: {needed} rows without any loss are needed, there are {kept.n}"
+    return "no share can be certified: the most certain rows lose too much"
+
+
+def _details(kept: KeptRows, at: int | None, risk: float, delta: float, error: float) -> dict[str, Any]:
+    common = {"risk": float(risk), "delta": delta}
+    if at is None:
+        none = {"threshold": math.inf, "rows": 0, "mean_loss": None, "bound": None}
+        return common | none | {"sentence": "no rows can be kept with this risk certified"}
+    rows, loss = kept.rows[at : at + 1], kept.loss[at : at + 1]
+    bound = float(kept.in_units(upper_bounds(loss, rows, error, is_binary=kept.is_binary))[0])
+    mean, threshold = float(kept.in_units(kept.means[at])), float(kept.certainty[at])
+    share = kept.rows[at] / kept.n
+    return common | {
+        "threshold": threshold,
+        "rows": int(rows[0]),
+        "mean_loss": mean,
+        "bound": min(bound, float(risk)),
+        "sentence": f"{100 * share:.1f} % of the rows, from certainty {threshold:.3g} on, have an expected loss "
+        f"of at most {risk:g} (seen: {mean:.3g})",
+    }
+
+
+ENTRIES = (
+    MetricEntry(
+        function=selective_threshold,
+        question="forecast",
+        inputs=("loss", "certainty"),
+        direction="higher",
+        good="1: every row may be kept",
+        bounds=(0.0, 1.0),
+        no_null="the certificate is on the risk, not on the share",
+        no_interval="the certificate is on the risk, not on the share",
+        merge="gather",
+        weighted=False,
+    ),
+)
