@@ -13,7 +13,7 @@ SURE = 1e-4  # probability that a right program fails one check
 PROMISE = 0.93
 
 
-@pytest.fixture(params=[25, pytest.param(300, marks=pytest.mark.slow)], ids=["short", "long"])
+@pytest.fixture(params=[15, pytest.param(300, marks=pytest.mark.slow)], ids=["short", "long"])
 def runs(request):
     """How many samples of reference and new rows."""
     return request.param

@@ -71,7 +71,7 @@ def audit(
         What happened: labels, or numbers with ``intervals``. Leave it out when ``source`` has the rows.
     source : source, path or list of paths, optional
         Where the rows lie, instead of arrays: an `ArraySource` or `FileSource` of `calipers.engines`, or
-        files and patterns such as "logs/*.parquet", which are streamed.
+        files and patterns such as ``logs/*.parquet``, which are streamed.
     engine : {"local", "dask", "spark"} or object, optional
         Where the work is done. By default in this process.
     probabilities : array of shape (n, K) or (n,), optional

@@ -23,6 +23,7 @@ COMMANDS = {
     "forecast": "forecast",
     "calibrate": "calibrate",
     "plan": "plan",
+    "monitor": "monitor",
 }
 
 

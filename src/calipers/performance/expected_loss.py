@@ -32,11 +32,14 @@ class ExpectedLoss:
         Expected loss of each new row.
     variance : array (N,)
         Variance of each new row's loss around it.
+    reference_variance : array (n,)
+        The same for the reference rows.
     """
 
     reference: np.ndarray
     new: np.ndarray
     variance: np.ndarray
+    reference_variance: np.ndarray
 
 
 def folds_of(n: int, generator: np.random.Generator) -> np.ndarray:
@@ -115,16 +118,21 @@ class LabelModel:
 
     def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
         """Expected losses under the calibrated probabilities."""
-        reference, chances = self.calibrated(weights, new, tables)
-        losses = self.table(new)
-        mean = (chances * losses).sum(axis=1)
-        variance = (chances * (losses - mean[:, None]) ** 2).sum(axis=1)
-        return ExpectedLoss((reference * self.table(self.statements)).sum(axis=1), mean, variance)
+        old, fresh = self.calibrated(weights, new, tables)
+        reference, reference_variance = _moments(old, self.table(self.statements))
+        mean, variance = _moments(fresh, self.table(new))
+        return ExpectedLoss(reference, mean, variance, reference_variance)
 
     def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Smallest and largest possible loss of each new row."""
         losses = self.table(new)
         return losses.min(axis=1), losses.max(axis=1)
+
+
+def _moments(chances: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each row's loss."""
+    mean = (chances * losses).sum(axis=1)
+    return mean, (chances * (losses - mean[:, None]) ** 2).sum(axis=1)
 
 
 def fit_map(probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int) -> Any:
@@ -196,7 +204,10 @@ class LossModel:
             reference[inside] = model.predict(old[inside])
             sums += model.predict(inputs)
         spread = np.average((self.realised - reference) ** 2, weights=weights)
-        return ExpectedLoss(reference, sums / (self.folds.max() + 1), np.full(len(inputs), spread))
+        expected = sums / (self.folds.max() + 1)
+        return ExpectedLoss(
+            reference, expected, np.full(expected.size, spread), np.full(reference.size, spread)
+        )
 
     def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Losses of point predictions are at least 0 where all seen ones are, and have no upper end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import stats
 
@@ -16,10 +18,32 @@ _WEIGHT_DRAWS = 15
 _LEAST_FREEDOM = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class MeanInterval:
+    """The mean loss of new rows.
+
+    Parameters
+    ----------
+    value : float
+        Expected loss plus the part of the correction that stands out from its noise.
+    centre : float
+        Expected loss plus the whole correction: the middle of the interval.
+    half : float
+        Half-width of the interval.
+    shares : dict
+        Shares of the variance: "sampling" (outcomes of new and of reference rows), "weights".
+    """
+
+    value: float
+    centre: float
+    half: float
+    shares: dict[str, float]
+
+
 def mean_interval(
     model: LabelModel | LossModel, new: np.ndarray, compared: Comparison, confidence: float
-) -> tuple[float, float, dict[str, float]]:
-    """Value, half-width and the shares of its parts, for new rows that have their like in the reference.
+) -> MeanInterval:
+    """The mean loss that new rows with their like in the reference will turn out to have.
 
     Parameters
     ----------
@@ -34,21 +58,25 @@ def mean_interval(
 
     Returns
     -------
-    (value, half, shares) : tuple
-        Shares of the variance: "sampling" (outcomes of new and of reference rows), "weights".
+    MeanInterval
+        Value, interval and what its width consists of.
 
     Notes
     -----
-    value = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. The error is the
+    centre = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. Its error is the
     mean of loss - m over new rows minus the weighted one over the reference: variances add. Each part counts
-    its largest term twice; rare large losses otherwise make both too small when they have not shown.
+    its largest term twice; rare large losses otherwise make both too small when they have not shown. The value
+    takes the correction c only as far as it stands out from its variance v, max(0, 1 - v / c^2) of it
+    (positive-part shrinkage): with few effective rows it would bring more noise than it removes.
     """
     weights = compared.weights / compared.weights.sum()
     expected = model.expected(compared.weights, new, compared.tables())
     residual = model.realised - expected.reference
     correction = float(weights @ residual)
     parts = (weights * (residual - correction) / np.maximum(1.0 - weights, 0.5)) ** 2
-    outcomes = (expected.variance.sum() + expected.variance.max()) / len(new) ** 2
+    # Noisy calibrated probabilities are too sure of the labels; realised losses tell by how much.
+    missing = max(0.0, float(weights @ (residual**2 - expected.reference_variance)))
+    outcomes = (expected.variance.sum() + expected.variance.max()) / len(new) ** 2 + missing / len(new)
     ratio = _weight_variance(compared, residual)
     variance = outcomes + parts.sum() + parts.max() + ratio + _unseen_loss(model, new, weights)
     # Few rows carry the variance: it is itself uncertain, as if from so few rows.
@@ -57,7 +85,9 @@ def mean_interval(
     half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom) * np.sqrt(variance))
     part = float(ratio / variance) if variance > 0 else 0.0
     shares = {"sampling": 1.0 - part, "weights": part}
-    return float(expected.new.mean()) + correction, half, shares
+    kept = max(0.0, 1.0 - parts.sum() / correction**2) if correction else 0.0
+    plain = float(expected.new.mean())
+    return MeanInterval(plain + kept * correction, plain + correction, half, shares)
 
 
 def _weight_variance(compared: Comparison, residual: np.ndarray) -> float:
@@ -78,15 +108,15 @@ def _unseen_loss(model: LabelModel | LossModel, new: np.ndarray, weights: np.nda
 
 
 def ends_of_all_rows(
-    model: LabelModel | LossModel, new: np.ndarray, kept: np.ndarray, value: float, half: float
+    model: LabelModel | LossModel, new: np.ndarray, kept: np.ndarray, inside: MeanInterval
 ) -> tuple[float, float]:
     """The ends for all rows: those without their like count with their best and their worst loss."""
     low, high = model.extremes(new)
-    ends = []
-    for extreme, end in ((low, value - half), (high, value + half)):
+    ends, value = [], inside.value
+    for extreme, end in ((low, inside.centre - inside.half), (high, inside.centre + inside.half)):
         # Rows with support cannot lose less, or more, than their own extremes either.
-        inside = np.clip(end, low[kept].mean(), high[kept].mean()) if kept.any() else 0.0
-        ends.append(float(inside * kept.mean() + np.where(kept, 0.0, extreme).mean()))
+        near = np.clip(end, low[kept].mean(), high[kept].mean()) if kept.any() else 0.0
+        ends.append(float(near * kept.mean() + np.where(kept, 0.0, extreme).mean()))
     return (ends[0], ends[1]) if np.isnan(value) else (min(ends[0], value), max(ends[1], value))
 
 

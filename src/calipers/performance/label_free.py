@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,12 @@ from calipers.inputs import (
 )
 from calipers.performance.covariate_shift import Comparison, compare_rows
 from calipers.performance.expected_loss import LabelModel, LossModel, folds_of
-from calipers.performance.expected_loss_interval import calibration_bound, ends_of_all_rows, mean_interval
+from calipers.performance.expected_loss_interval import (
+    MeanInterval,
+    calibration_bound,
+    ends_of_all_rows,
+    mean_interval,
+)
 from calipers.performance.label_free_metrics import RATIOS, metric_interval
 from calipers.performance.label_losses import POINT_LOSSES, label_losses
 from calipers.performance.shift import effective_sample_size
@@ -76,11 +82,12 @@ class LabelFreePerformance(BaseEstimator):
 
     Notes
     -----
-    With m the expected losses (fitted out of fold), w the weights (1 without a shift) and N new rows, the
-    estimate is mean m over new rows + sum w (loss - m) / sum w over the reference. Its error is the
-    difference of two means of independent noise; the half-width is a Student quantile times the root of
-    their variances and of that of the weights (refitted on 15 resamples). The reference row that contributes
-    most is counted twice, so that a loss with rare large values is not taken for a calm one.
+    With m the expected losses (fitted out of fold) and w the weights (1 without a shift), the middle of the
+    interval is mean m over new rows + sum w (loss - m) / sum w over the reference. Its error is the difference
+    of two means of independent noise; the half-width is a Student quantile times the root of their variances
+    and of that of the weights (refitted on 15 resamples). The reference row that contributes most is counted
+    twice, so that a loss with rare large values is not taken for a calm one. The value takes the correction
+    only as far as it stands out from its noise.
 
     No shift found (classifier two-sample test at 5 %) means weights of 1. New rows without their like in the
     reference, by an unknown category or the distance to the nearest reference row, are not extrapolated: the
@@ -229,17 +236,17 @@ class LabelFreePerformance(BaseEstimator):
         """The estimate of a mean of losses."""
         kept = compared.supported
         bound, why = self._calibration_bound(compared)
-        value, half, shares = np.nan, 0.0, {"sampling": 0.0, "weights": 0.0}
+        inside = MeanInterval(np.nan, np.nan, 0.0, {"sampling": 0.0, "weights": 0.0})
         if kept.any():
-            value, half, shares = mean_interval(self._model, new[kept], compared, self.confidence)
+            inside = mean_interval(self._model, new[kept], compared, self.confidence)
         extra = bound if self.certified and bound is not None else 0.0
-        total = half + extra
-        shares = {name: part * half / total if total else 0.0 for name, part in shares.items()}
-        ends = ends_of_all_rows(self._model, new, kept, value, total)
+        total = inside.half + extra
+        shares = {name: part * inside.half / total if total else 0.0 for name, part in inside.shares.items()}
+        ends = ends_of_all_rows(self._model, new, kept, replace(inside, half=total))
         low, high = sorted(self._told(end) for end in ends)
         return Estimate(
             name=_name(self.loss),
-            value=self._told(value),
+            value=self._told(inside.value),
             low=low,
             high=high,
             confidence=self.confidence,
@@ -268,7 +275,8 @@ class LabelFreePerformance(BaseEstimator):
         kept, model = compared.supported, self._model
         if not kept.any() or not isinstance(model, LabelModel):
             raise InputError("no row has its like in the reference: the metric cannot be estimated.")
-        value, half, shares = metric_interval(self.loss, model, new[kept], compared, self.confidence)
+        found = metric_interval(self.loss, model, new[kept], compared, self.confidence)
+        value, half = found.value, found.half
         left_out = f"{int((~kept).sum())} of {kept.size} rows have no like in the reference and are left out"
         reasons = ["" if kept.all() else left_out, _ASSUMPTION]
         if np.isnan(value):
@@ -282,7 +290,7 @@ class LabelFreePerformance(BaseEstimator):
             n=int(kept.sum()),
             method=self._method(compared) + ", first-order error of a ratio",
             reason="; ".join(filter(None, reasons)),
-            details=self._details(compared) | {"shares": shares | {"calibration": 0.0}},
+            details=self._details(compared) | {"shares": found.shares | {"calibration": 0.0}},
         )
 
     def _method(self, compared: Comparison) -> str:

@@ -7,11 +7,13 @@ reference and the same interval.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calipers.performance.covariate_shift import Comparison
 from calipers.performance.expected_loss import LabelModel
-from calipers.performance.expected_loss_interval import mean_interval
+from calipers.performance.expected_loss_interval import MeanInterval, mean_interval
 from calipers.performance.label_losses import LabelTable
 
 RATIOS = ("precision", "recall", "f1", "auroc")
@@ -19,8 +21,8 @@ RATIOS = ("precision", "recall", "f1", "auroc")
 
 def metric_interval(
     name: str, model: LabelModel, new: np.ndarray, compared: Comparison, confidence: float
-) -> tuple[float, float, dict[str, float]]:
-    """Value, half-width and the shares of its parts, as `mean_interval` gives them.
+) -> MeanInterval:
+    """The metric that new rows will turn out to have, as `mean_interval` gives a mean.
 
     Parameters
     ----------
@@ -37,18 +39,19 @@ def metric_interval(
 
     Returns
     -------
-    (value, half, shares) : tuple
-        NaN where the metric is undefined, such as the recall without any expected event.
+    MeanInterval
+        With NaN where the metric is undefined, such as the recall without any expected event.
     """
     if name == "auroc":
         value, derivative = _area(model, new, compared)
     else:
         value, derivative = _ratio(name, model, new, compared, confidence)
     if np.isnan(value):
-        return np.nan, np.nan, {"sampling": 0.0, "weights": 0.0}
-    correction, half, shares = mean_interval(model.with_table(derivative), new, compared, confidence)
+        return MeanInterval(np.nan, np.nan, np.nan, {"sampling": 0.0, "weights": 0.0})
+    found = mean_interval(model.with_table(derivative), new, compared, confidence)
     # A ratio of corrected means has no correction left; the area has.
-    return float(np.clip(value + correction, 0.0, 1.0)), half, shares
+    corrected = float(np.clip(value + found.centre, 0.0, 1.0))
+    return replace(found, value=corrected, centre=corrected)
 
 
 def _ratio(
@@ -57,7 +60,7 @@ def _ratio(
     """The ratio top / bottom of two means, and its derivative (label - ratio) / bottom."""
     top, bottom = _TOPS[name], _BOTTOMS[name]
     above, below = (
-        mean_interval(model.with_table(table), new, compared, confidence)[0] for table in (top, bottom)
+        mean_interval(model.with_table(table), new, compared, confidence).centre for table in (top, bottom)
     )
     if below <= 0.0:
         return np.nan, top

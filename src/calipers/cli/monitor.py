@@ -1,0 +1,149 @@
+"""``calipers monitor SOURCE``: whether the promise is still kept, as rows arrive."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calipers.cli.options import CalibrationOption, JsonOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from calipers.performance import PromiseMonitor, RiskMonitor
+
+    Monitor = PromiseMonitor | RiskMonitor
+
+
+def command(
+    source: Annotated[str, typer.Argument(help="Growing csv or json-lines file, folder of them, or - .")],
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", help="Allowed miscoverage; 0.1 promises 90 %.")
+    ] = None,
+    bound: Annotated[float | None, typer.Option("--bound", help="Promised mean of the column loss.")] = None,
+    loss_range: Annotated[str, typer.Option("--loss-range", help="Smallest and largest loss.")] = "0,1",
+    side: Annotated[str | None, typer.Option("--side", help="under, over or both.")] = None,
+    rate: Annotated[
+        float, typer.Option("--false-alarm-rate", help="Probability that a kept promise ever alarms.")
+    ] = 0.05,
+    n_calibration: CalibrationOption = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")
+    ] = None,
+    follow: Annotated[
+        float | None, typer.Option("--follow", help="Look for new rows every so many seconds, until stopped.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Watch coverage, stated probabilities or a mean loss; the alarm stays valid however often one looks.
+
+    Rows have the columns covered [and promised], or y_true with lower and upper, or y_true with p_<class>, or
+    loss (with --bound). With --state only rows that came since the last run are counted, none twice, none
+    lost, also when the program was killed. Exit code 1 when the alarm has been raised, now or before.
+    """
+    from calipers.cli.monitor_source import Places, load_state
+
+    stored = None if state is None else load_state(state)
+    options = _options(alpha, bound, loss_range, side, rate, n_calibration)
+    monitor = _monitor(options, stored)
+    places: Places = {} if stored is None else stored["places"]
+    with contextlib.suppress(KeyboardInterrupt):  # stopped by hand: what was read is stored
+        _watch(source, monitor, places, state=state, follow=follow, as_json=as_json)
+    if not as_json:
+        print(monitor)
+    return int(monitor.alarm_)
+
+
+def _options(
+    alpha: float | None,
+    bound: float | None,
+    loss_range: str,
+    side: str | None,
+    rate: float,
+    n_calibration: int | None,
+) -> dict[str, Any]:
+    """The arguments of the monitor; which one it is follows from them."""
+    from calipers.exceptions import InputError
+
+    if bound is None:
+        chosen = {"alpha": alpha, "n_calibration": n_calibration, "side": side or "under"}
+        return chosen | {"false_alarm_rate": rate}
+    if alpha is not None or n_calibration is not None:
+        raise InputError("--bound is about a mean loss; leave out --alpha and --n-calibration.")
+    try:
+        low, high = (float(word) for word in loss_range.split(","))
+    except ValueError:
+        raise InputError(f"--loss-range must be two numbers such as 0,1, got {loss_range!r}.") from None
+    return {"bound": bound, "loss_range": [low, high], "side": side or "over", "false_alarm_rate": rate}
+
+
+def _monitor(options: dict[str, Any], stored: dict[str, Any] | None) -> Monitor:
+    from calipers.exceptions import InputError
+    from calipers.performance import PromiseMonitor, RiskMonitor
+
+    made: Monitor = RiskMonitor(**options) if "bound" in options else PromiseMonitor(**options)
+    if stored is None:
+        return made
+    before = stored["monitor"]
+    if before.get("kind") != type(made).__name__ or before.get("options") != made.to_dict()["options"]:
+        raise InputError(
+            f"--state holds a {before.get('kind')} with {before.get('options')}, not with the options given. "
+            "Give the same options, or another --state."
+        )
+    return type(made).from_dict(before)
+
+
+def _watch(
+    source: str,
+    monitor: Monitor,
+    places: dict[str, dict[str, Any]],
+    *,
+    state: Path | None,
+    follow: float | None,
+    as_json: bool,
+) -> None:
+    """Take in what has come, store, tell; once, or again and again."""
+    import time
+
+    from calipers.cli.monitor_source import read_rows, save_state
+
+    while True:
+        for table in read_rows(source, places):
+            quiet = not monitor.alarm_
+            _take(monitor, table)
+            if state is not None:
+                save_state(state, monitor.to_dict(), places)
+            _tell(monitor, new_alarm=quiet and monitor.alarm_, as_json=as_json)
+        if follow is None or source == "-":
+            return
+        time.sleep(follow)
+
+
+def _take(monitor: Monitor, table: pl.DataFrame) -> None:
+    from calipers.cli.monitor_columns import losses_of, outcomes_of
+    from calipers.performance import RiskMonitor
+
+    if isinstance(monitor, RiskMonitor):
+        monitor.update(losses_of(table))
+        return
+    covered, promised = outcomes_of(table)
+    # The option wins: with --alpha the rows' own statements are not the promise.
+    monitor.update(covered, promised if monitor.alpha is None else None)
+
+
+def _tell(monitor: Monitor, *, new_alarm: bool, as_json: bool) -> None:
+    import json
+
+    from calipers.results.serialization import encode
+
+    if as_json:
+        details = monitor.result().details
+        kept = ("alarm_at", "changed_at", "e_value", "mean", "mean_low", "mean_high", "promised")
+        document = {"rows": monitor.n_rows_, "alarm": monitor.alarm_} | {key: details[key] for key in kept}
+        print(json.dumps(encode(document), allow_nan=False), flush=True)
+    elif new_alarm:
+        since = monitor.result().details["changed_at"]
+        print(f"ALARM: {monitor}; since about row {since}", flush=True)

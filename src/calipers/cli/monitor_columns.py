@@ -1,0 +1,67 @@
+"""What the columns of arriving rows mean for a monitor: outcomes, and the promise of each row."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from calipers.exceptions import InputError
+
+_PROBABILITY = "p_"
+
+
+def outcomes_of(table: pl.DataFrame) -> tuple[np.ndarray, np.ndarray | None]:
+    """Whether each row was covered, and its promised probability when the rows state it.
+
+    ``covered`` [and ``promised``]; or ``y_true`` with ``lower`` and ``upper``; or ``y_true`` with
+    ``p_<class>``: one such column promises its class, several promise the class with the largest probability.
+    """
+    columns = set(table.columns)
+    if "covered" in columns:
+        promised = _numbers(table, "promised") if "promised" in columns else None
+        return _numbers(table, "covered"), promised
+    if {"y_true", "lower", "upper"} <= columns:
+        y, low, high = (_numbers(table, name) for name in ("y_true", "lower", "upper"))
+        return (low <= y) & (y <= high), None
+    classes = [name for name in table.columns if name.startswith(_PROBABILITY)]
+    if "y_true" in columns and classes:
+        return _labels(table, classes)
+    raise InputError(
+        "rows need the columns covered [and promised], or y_true with lower and upper, or y_true with "
+        f"p_<class>; got {', '.join(table.columns[:8])}."
+    )
+
+
+def losses_of(table: pl.DataFrame) -> np.ndarray:
+    """The column ``loss``."""
+    if "loss" not in table.columns:
+        raise InputError(f"--bound needs a column loss, got {', '.join(table.columns[:8])}.")
+    return _numbers(table, "loss")
+
+
+def _labels(table: pl.DataFrame, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    P = np.column_stack([_numbers(table, name) for name in columns])
+    top = P.argmax(axis=1)
+    names = np.array([name.removeprefix(_PROBABILITY) for name in columns])
+    return np.asarray(_texts(table["y_true"]) == names[top]), P[np.arange(len(P)), top]
+
+
+def _texts(labels: pl.Series) -> np.ndarray:
+    """Labels as they are written in a column name: 1.0 is 1."""
+    if labels.dtype.is_float() and bool((labels == labels.floor()).all()):
+        labels = labels.cast(pl.Int64)
+    if labels.null_count():
+        raise InputError("y_true has missing labels; give only rows whose outcome is known.")
+    return np.asarray(labels.cast(pl.String).to_list(), dtype=object)
+
+
+def _numbers(table: pl.DataFrame, name: str) -> np.ndarray:
+    column = table[name]
+    if column.dtype == pl.String:
+        lowered = column.str.to_lowercase().str.strip_chars()
+        column = lowered.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
+    values = np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64)
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        raise InputError(f"column {name!r} has a value that is missing or no number, {table[name][row]!r}.")
+    return values

@@ -1,0 +1,146 @@
+"""Rows that arrive: lines of a growing file, of the files of a folder, or of standard input.
+
+A place is how far a file has been read: the offset behind its last whole line. Places are stored together
+with the monitor, in one file that is replaced at once: whenever the program is stopped, the stored monitor
+has seen exactly the rows before the stored places.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from calipers.exceptions import InputError
+
+SCHEMA = 1
+# Bytes read at once.
+PIECE = 1 << 23
+_KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+Places = dict[str, dict[str, Any]]
+
+
+def read_rows(source: str, places: Places) -> Iterator[pl.DataFrame]:
+    """Tables of rows that have not been read before; ``places`` moves on with each.
+
+    Parameters
+    ----------
+    source : str
+        A csv or json-lines file, a folder of such files (read in the order of their names), or "-".
+    places : dict
+        Per file the offset behind the last row read and the header; changed in place.
+    """
+    if source == "-":
+        yield from _stream_rows(_standard_input(), places.setdefault("-", {"offset": 0, "header": ""}))
+        return
+    path = Path(source)
+    files = sorted(p for p in path.iterdir() if p.suffix in _KINDS) if path.is_dir() else [path]
+    for file in files:
+        place = places.setdefault(file.name, {"offset": 0, "header": ""})
+        # Another file follows: nobody writes to this one any more, and its last line is whole.
+        yield from _file_rows(file, place, finished=file != files[-1])
+
+
+def _standard_input() -> IO[bytes]:
+    import sys
+
+    return sys.stdin.buffer
+
+
+def _file_rows(file: Path, place: dict[str, Any], *, finished: bool) -> Iterator[pl.DataFrame]:
+    kind = _KINDS.get(file.suffix)
+    if kind is None:
+        raise InputError(
+            f"{file} must end in {', '.join(_KINDS)}; rows are read as they arrive, line by line."
+        )
+    if file.stat().st_size < place["offset"]:
+        raise InputError(
+            f"{file} has become shorter than what was read of it ({place['offset']} bytes). "
+            "Start with a new --state, or give the new rows in a file of another name."
+        )
+    with file.open("rb") as stream:
+        stream.seek(place["offset"])
+        while lines := _whole_lines(stream, finished=finished):
+            yield from _table(lines, kind, place, str(file))
+
+
+def _whole_lines(stream: IO[bytes], *, finished: bool) -> bytes:
+    """The next lines that end; the start of a line is left for the next time."""
+    start, piece = stream.tell(), stream.read(PIECE)
+    end = piece.rfind(b"\n") + 1
+    if end == 0 and len(piece) == PIECE:
+        raise InputError(f"a line is longer than {PIECE} bytes; these are not rows.")
+    if finished and len(piece) < PIECE:
+        end = len(piece)
+    stream.seek(start + end)
+    return piece[:end]
+
+
+def _stream_rows(stream: Any, place: dict[str, Any]) -> Iterator[pl.DataFrame]:
+    """Rows of a stream as they come in; it has no place to go back to, so each start has its own header."""
+    place["header"], kind, waiting = "", "", b""
+    while piece := stream.read1(PIECE):  # what is there already; waits only when there is nothing
+        waiting += piece
+        kind = kind or ("jsonl" if waiting.lstrip().startswith(b"{") else "csv")
+        end = waiting.rfind(b"\n") + 1
+        lines, waiting = waiting[:end], waiting[end:]
+        if lines:
+            yield from _table(lines, kind, place, "standard input")
+    if waiting.strip():
+        yield from _table(waiting, kind, place, "standard input")
+
+
+def _table(lines: bytes, kind: str, place: dict[str, Any], name: str) -> Iterator[pl.DataFrame]:
+    """The lines as a table; the place is moved behind them once the table has been taken."""
+    header, body = place["header"], lines
+    if kind == "csv" and not header:
+        first, _, body = lines.partition(b"\n")
+        header = first.decode("utf-8-sig").strip()
+    table = _parsed(body, kind, header, name)
+    place["header"] = header
+    place["offset"] += len(lines)
+    if table is not None and table.height:
+        yield table
+
+
+def _parsed(body: bytes, kind: str, header: str, name: str) -> pl.DataFrame | None:
+    if not body.strip():
+        return None
+    try:
+        if kind == "csv":
+            return pl.read_csv(io.BytesIO(header.encode() + b"\n" + body), infer_schema_length=None)
+        return pl.read_ndjson(io.BytesIO(body), infer_schema_length=None)
+    except (pl.exceptions.PolarsError, ValueError) as error:
+        raise InputError(f"{name} cannot be read as {kind} ({str(error).splitlines()[0]}).") from None
+
+
+def load_state(path: Path) -> dict[str, Any] | None:
+    """What was stored, or None when there is nothing yet."""
+    if not path.exists():
+        return None
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a stored monitor ({error}).") from None
+    if not isinstance(stored, dict) or stored.get("schema") != SCHEMA or "monitor" not in stored:
+        raise InputError(f"{path} is not a stored monitor of this version. Give another --state.")
+    return stored
+
+
+def save_state(path: Path, monitor: dict[str, Any], places: Places) -> None:
+    """Monitor and places in one file, replaced at once: it is whole whenever the program is stopped."""
+    document = json.dumps({"schema": SCHEMA, "monitor": monitor, "places": places}, allow_nan=False)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(document)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
