@@ -41,10 +41,19 @@ def page(module_name: str, names: list[str]) -> str:
     for name in names:
         thing = getattr(module, name)
         if inspect.isclass(thing):
-            lines += [f".. autoclass:: {name}", "   :members:", ""]
+            lines += [f".. autoclass:: {name}", "   :members:", *class_options(thing, module_name), ""]
         elif callable(thing):
             lines += [f".. autofunction:: {name}", ""]
     return "\n".join(lines)
+
+
+def class_options(thing: type, module_name: str) -> list[str]:
+    """Methods of bases that no page describes are shown with the class; a class of another room is indexed there."""
+    home = importlib.import_module(module_name)
+    hidden = [base for base in thing.__bases__ if base.__module__.startswith("calipers.") and base.__name__ not in home.__all__]
+    inherited = ["   :inherited-members:"] if hidden else []
+    elsewhere = not thing.__module__.startswith(module_name)
+    return inherited + (["   :no-index:"] if elsewhere else [])
 
 
 def write_if_changed(path: Path, text: str) -> None:

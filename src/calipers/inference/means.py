@@ -70,6 +70,11 @@ class Moments:
         return cls(*_of_weighted_rows(x, w.mass), w.whole, _of_weighted_rows(x, w.squares))
 
     @classmethod
+    def of_counts(cls, values: np.ndarray, counts: np.ndarray) -> Moments:
+        """The moments of rows that count once each, from distinct values and how often each occurs."""
+        return cls(*_of_weighted_rows(np.asarray(values, dtype=float), np.asarray(counts, dtype=float)))
+
+    @classmethod
     def of_each(cls, table: Array) -> list[Moments]:
         """The moments of every row of a (k, n) table where it lies; only a few numbers of each leave it."""
         xp, n = namespace(table), int(table.shape[1])
@@ -127,25 +132,25 @@ def _of_single_rows(x: np.ndarray) -> _Sums:
     if n == 0 or x.min() == x.max():  # without the rounding of a sum, so that no spread reads exactly 0
         return n, float(x[0]) if n else 0.0, 0.0
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, and reported as such
-        mean = float(np.sum(x)) / n
+        mean = float(x.sum()) / n
         deviations = x - mean
         # The mean is rounded; the second sum takes its error out again.
-        shift = float(np.sum(deviations)) / n
+        shift = float(deviations.sum()) / n
         # Not a dot product: its threads wait for each other on a busy machine.
-        squares = float(np.sum(np.square(deviations, out=deviations))) - n * shift * shift
+        squares = float(np.square(deviations, out=deviations).sum()) - n * shift * shift
     return _sums(n, mean, shift, squares)
 
 
 def _of_weighted_rows(x: np.ndarray, w: np.ndarray) -> _Sums:
     """The same when rows have positive weights."""
-    n = float(np.sum(w))
+    n = float(w.sum())
     if n == 0 or x.min() == x.max():
         return n, float(x[0]) if n else 0.0, 0.0
     with np.errstate(invalid="ignore"):
-        mean = float(np.sum(w * x)) / n
+        mean = float((w * x).sum()) / n
         deviations = x - mean
-        shift = float(np.sum(w * deviations)) / n
-        squares = float(np.sum(w * deviations * deviations)) - n * shift * shift
+        shift = float((w * deviations).sum()) / n
+        squares = float((w * deviations * deviations).sum()) - n * shift * shift
     return _sums(n, mean, shift, squares)
 
 

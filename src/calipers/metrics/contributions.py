@@ -12,30 +12,43 @@ from calipers.inputs.rows import at_label
 _CHUNK = 1 << 13
 
 
+# The criteria in their order, with the keys that break ties.
+_ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
+
+
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
     """Kernel: what each row adds to each criterion, (n,) each."""
+    rows = p_value_rows(p, codes) | size_rows(*sizes(sets, codes))
+    return {name: rows[name] for name in _ORDER}
+
+
+def p_value_rows(p: Array, codes: Array) -> dict[str, Array]:
+    """What each row adds to the criteria that read p-values."""
     xp = namespace(p)
     codes = xp.astype(codes, xp.int64, copy=False)
     largest, second = two_largest(p)
-    own, inside = (_at_label(table, codes) for table in (p, sets))
+    own = _at_label(p, codes)
     # Without the true label the largest is the second when the truth was on top.
     false_one = xp.astype(xp.where(own == largest, second, largest), xp.float64)
     largest, second, own = (xp.astype(column, xp.float64, copy=False) for column in (largest, second, own))
     total = xp.sum(p, axis=1, dtype=xp.float64)
-    size = xp.astype(_sizes(sets), xp.float64)
+    return {
+        "S": total, "U": second, "F": total - largest, "OU": false_one, "OF": total - own,
+        "credibility": largest,
+    }  # fmt: skip
+
+
+def size_rows(size: Array, inside: Array) -> dict[str, Array]:
+    """What each row adds to the criteria that read sets, by their size and whether the truth is inside."""
+    xp = namespace(size)
+    size = xp.astype(size, xp.float64)
     false_size = size - xp.astype(inside, xp.float64)
     return {
-        "S": total,
         "N": size,
-        "U": second,
-        "F": total - largest,
         "M": xp.astype(size > 1, xp.float64),
         "E": xp.clip(size - 1, min=0.0),
-        "OU": false_one,
-        "OF": total - own,
         "OM": xp.astype(false_size > 0, xp.float64),
         "OE": false_size,
-        "credibility": largest,
         "empty": xp.astype(size == 0, xp.float64),
     }
 
@@ -48,6 +61,13 @@ def criterion_gaps(first: dict[str, Array], second: dict[str, Array], p: Array) 
     noise = int(p.shape[1]) * max(P_VALUE_NOISE, float(namespace(p).finfo(p.dtype).eps) / 2)
     gaps = {name: as_numpy(first[name]) - as_numpy(second[name]) for name in first}
     return {name: np.where(np.abs(gap) <= noise, 0.0, gap) for name, gap in gaps.items()}
+def sizes(sets: Array, codes: Array) -> tuple[Array, Array]:
+    """Labels in every set, and whether the true one is among them."""
+    inside = _at_label(sets, namespace(sets).astype(codes, namespace(sets).int64, copy=False))
+    if not isinstance(sets, np.ndarray) or sets.shape[1] > 255:
+        return count_along(sets, axis=1), inside
+    # Bytes, where they hold the number: many add up at a time.
+    return np.add.reduce(sets.view(np.uint8), axis=1, dtype=np.uint8), inside
 
 
 def two_largest(p: Array) -> tuple[Array, Array]:
@@ -82,13 +102,6 @@ def _two_largest_on_host(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             np.maximum(first, column, out=first)
         largest[part], second[part] = first, next_one
     return largest, second
-
-
-def _sizes(sets: Array) -> Array:
-    """Labels in every set; on the host in bytes where these hold their number: many add up at a time."""
-    if not isinstance(sets, np.ndarray) or sets.shape[1] > 255:
-        return count_along(sets, axis=1)
-    return np.add.reduce(sets.view(np.uint8), axis=1, dtype=np.uint8)
 
 
 def _at_label(table: Array, codes: Array) -> Array:

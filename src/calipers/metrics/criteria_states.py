@@ -16,7 +16,7 @@ from calipers.inference.state import State
 from calipers.inputs import Weights, check_p_values
 from calipers.inputs.p_value_sets import level_floors, sets_at
 from calipers.inputs.rows import Rows
-from calipers.metrics.contributions import criterion_gaps, criterion_rows
+from calipers.metrics.contributions import criterion_gaps, criterion_rows, p_value_rows, size_rows, sizes
 from calipers.metrics.criteria_estimates import (
     SHARES,
     by_label_from_moments,
@@ -67,9 +67,15 @@ class CriteriaState(State):
         if compiled is not None and weights is None and self.phi is None:
             self.moments.add(compiled_moments(p, codes, self.alpha, compiled))
             return
-        rows = criterion_rows(p, codes, sets_at(p, self.alpha))
+        size, inside = sizes(sets_at(p, self.alpha), codes)
+        rows = p_value_rows(p, codes)
         if self.phi is not None:
             rows["S_phi"] = transformed_sums(p, self.phi)
+        if weights is None and isinstance(p, np.ndarray):
+            # Sizes are few: their counts say all.
+            self.moments.add(moments_of_sizes(np.bincount(2 * size.astype(np.int64) + inside)))
+        else:
+            rows |= size_rows(size, inside)
         if weights is None and not isinstance(p, np.ndarray):
             # Only a few numbers leave the device.
             each = Moments.of_each(namespace(p).stack(list(rows.values())))
@@ -108,15 +114,8 @@ def moments_of_sizes(counts: np.ndarray) -> dict[str, Moments]:
     ``counts`` has two cells per size: rows whose truth is outside, and inside.
     """
     cell = np.flatnonzero(counts)
-    size, inside = (cell // 2).astype(float), cell % 2
-    wrong = size - inside
-    rows = {
-        "N": size, "M": (size > 1).astype(float), "E": np.maximum(size - 1, 0.0), "OE": wrong,
-        "OM": (wrong > 0).astype(float), "empty": (size == 0).astype(float),
-    }  # fmt: skip
-    # Rows that count once each: their moments are those of repetitions, whatever weights come later.
-    repeated = {name: Moments.of(values, counts[cell].astype(float)) for name, values in rows.items()}
-    return {name: Moments(m.n, m.mean, m.squares) for name, m in repeated.items()}
+    rows = size_rows(cell // 2, cell % 2)
+    return {name: Moments.of_counts(values, counts[cell]) for name, values in rows.items()}
 
 
 def transformed_sums(p: Array, phi: Callable[[Any], Any]) -> Array:
