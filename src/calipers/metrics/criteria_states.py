@@ -162,7 +162,7 @@ class LabelState(State):
             part = None if given is None else given.take(own)
             self.moments.add({(name, k): Moments.of(rows[name][own], part) for name in self.criteria})
         if self.names is None:
-            self.names = list(range(int(p.shape[1]))) if names is None else list(names)
+            self.names = list(range(int(p.shape[1]))) if names is None else as_numpy(names).tolist()
 
     def merge(self, other: Self) -> Self:
         """Pool the moments."""

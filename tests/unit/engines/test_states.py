@@ -223,3 +223,24 @@ def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not(few, monkeypat
         nothing = ArraySource(given | {"sample_weight": np.zeros(400)}, classes=np.arange(5))
         with pytest.raises(InputError, match="sample_weight must not be zero everywhere"):
             measure(nothing, [metric])
+
+
+@pytest.mark.parametrize("multiclass", ["max", "classwise"])
+@pytest.mark.parametrize("blocks", [1, 7, 100])
+def test_every_class_from_buckets_reads_what_memory_reads(multiclass, blocks, monkeypatch):
+    given_rows = {
+        name: values for name, values in rows(1500, 6).items() if name in ("y_true", "probabilities")
+    }
+    # Labels are drawn by row for few values only: here they count as many, in memory too.
+    monkeypatch.setattr("calipers.metrics.reliability.class_errors.MAX_COINS", 1)
+    expected = metrics.calibration_error(*given_rows.values(), multiclass=multiclass, random_state=0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.classwise_states._KEPT_VALUES", 0)
+    cuts = np.linspace(0, 1500, blocks + 1).astype(int)[1:-1].tolist()
+    order = np.random.default_rng(0).permutation(1500)
+    found = states_of("calibration_error", given_rows, cuts, order, multiclass=multiclass, random_state=0)
+    assert "Bonferroni" in found.method
+    assert_same(found, expected)
+    for key in ("class", "interval", "sign", "sentence", "low_bound"):
+        assert found.details[key] == pytest.approx(expected.details[key]), key
+    assert found.details["per_class"] == pytest.approx(expected.details["per_class"])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import as_numpy
-from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import (
+    CalibrationLaw,
     CoverageLaw,
     NullLaw,
     SimulatedLaw,
@@ -19,6 +19,7 @@ from calipers.inference import (
 )
 from calipers.inputs import check_alpha, check_confidence, check_count, exact_level
 from calipers.metrics.adaptivity.binning import Binned
+from calipers.metrics.marginal import coverage_law
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -44,15 +45,9 @@ def stratum_laws(bins: Binned, alpha: Any, n_calibration: Any, *, name: str) -> 
         behind = [check_count(c, name="n_calibration") for c in np.broadcast_to(given, mass.shape).tolist()]
     if bins.squares is not None:
         return None
-    level = float(exact_level(alpha))
     rows = [(round(m), n) for m, n in zip(mass.tolist(), behind, strict=True)]
     # Bins of equal mass have two sizes at most: each law is made once.
-    laws = {
-        (m, n): CoverageLaw(m, level)
-        if n is None
-        else CoverageLaw(m, level, n_calibration=n, rank=conformal_rank(n, alpha))
-        for m, n in set(rows)
-    }
+    laws = {(m, n): coverage_law(m, alpha, n) for m, n in set(rows)}
     return [laws[key] for key in rows]
 
 
@@ -92,15 +87,13 @@ def _simulate_shared(
 
 def _coverage_probabilities(laws: list[CoverageLaw], rows: int, rng: np.random.Generator) -> np.ndarray:
     """(rows, B) coverage probabilities: 1 - alpha, or drawn per bin where calibration was finite."""
-    probabilities = np.empty((rows, len(laws)))
-    for b, law in enumerate(laws):
-        if law.n_calibration is None or law.rank is None:
-            probabilities[:, b] = 1.0 - law.alpha
-        elif law.rank > law.n_calibration:
-            probabilities[:, b] = 1.0
-        else:
-            probabilities[:, b] = rng.beta(law.rank, law.n_calibration + 1 - law.rank, rows)
-    return probabilities
+    columns = [
+        np.full(rows, 1.0 - law.alpha)
+        if law.n_calibration is None or law.rank is None
+        else np.asarray(CalibrationLaw(law.n_calibration, law.rank).rvs(rng, rows))
+        for law in laws
+    ]
+    return np.stack(columns, axis=1)
 
 
 def worst_estimate(
