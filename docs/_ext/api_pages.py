@@ -13,6 +13,9 @@ ROOMS = (
     "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 
+# Their methods are described on scikit-learn's own pages.
+SCIKIT_LEARN = "BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, _MetadataRequester"
+
 
 def write_pages(app: Any) -> None:
     """Write docs/api/generated: a page per room that exists, with every public object on it."""
@@ -51,7 +54,7 @@ def class_options(thing: type, module_name: str) -> list[str]:
     """Methods of bases that no page describes are shown with the class; a class of another room is indexed there."""
     home = importlib.import_module(module_name)
     hidden = [base for base in thing.__bases__ if base.__module__.startswith("calipers.") and base.__name__ not in home.__all__]
-    inherited = ["   :inherited-members:"] if hidden else []
+    inherited = [f"   :inherited-members: {SCIKIT_LEARN}"] if hidden else []
     elsewhere = not thing.__module__.startswith(module_name)
     return inherited + (["   :no-index:"] if elsewhere else [])
 
