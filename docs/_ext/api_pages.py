@@ -51,9 +51,13 @@ def page(module_name: str, names: list[str]) -> str:
 
 
 def class_options(thing: type, module_name: str) -> list[str]:
-    """Methods of bases that no page describes are shown with the class; a class of another room is indexed there."""
+    """Show methods of bases that no page describes; leave a class of another room out of the index."""
     home = importlib.import_module(module_name)
-    hidden = [base for base in thing.__bases__ if base.__module__.startswith("calipers.") and base.__name__ not in home.__all__]
+    hidden = [
+        base
+        for base in thing.__bases__
+        if base.__module__.startswith("calipers.") and base.__name__ not in home.__all__
+    ]
     inherited = [f"   :inherited-members: {SCIKIT_LEARN}"] if hidden else []
     elsewhere = not thing.__module__.startswith(module_name)
     return inherited + (["   :no-index:"] if elsewhere else [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calipers.cli.options import CalibrationOption, JsonOption
+from calipers.cli.options import JsonOption
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,9 @@ def command(
     rate: Annotated[
         float, typer.Option("--false-alarm-rate", help="Probability that a kept promise ever alarms.")
     ] = 0.05,
-    n_calibration: CalibrationOption = None,
+    n_calibration: Annotated[
+        int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
+    ] = None,
     state: Annotated[
         Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")
     ] = None,

@@ -61,6 +61,8 @@ def criterion_gaps(first: dict[str, Array], second: dict[str, Array], p: Array) 
     noise = int(p.shape[1]) * max(P_VALUE_NOISE, float(namespace(p).finfo(p.dtype).eps) / 2)
     gaps = {name: as_numpy(first[name]) - as_numpy(second[name]) for name in first}
     return {name: np.where(np.abs(gap) <= noise, 0.0, gap) for name, gap in gaps.items()}
+
+
 def sizes(sets: Array, codes: Array) -> tuple[Array, Array]:
     """Labels in every set, and whether the true one is among them."""
     inside = _at_label(sets, namespace(sets).astype(codes, namespace(sets).int64, copy=False))

@@ -65,8 +65,8 @@ def mean_interval(
     -----
     centre = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. Its error is the
     mean of loss - m over new rows minus the weighted one over the reference: variances add. Each part counts
-    its largest term twice; rare large losses otherwise make both too small when they have not shown. The value
-    takes the correction c only as far as it stands out from its variance v, max(0, 1 - v / c^2) of it
+    its largest term twice; rare large losses otherwise make both too small when they have not shown. The
+    value takes the correction c only as far as it stands out from its variance v, max(0, 1 - v / c^2) of it
     (positive-part shrinkage): with few effective rows it would bring more noise than it removes.
     """
     weights = compared.weights / compared.weights.sum()

@@ -53,12 +53,12 @@ def selective_risk(
 
     Notes
     -----
-    Points: every distinct certainty when there are at most 100, otherwise the last one within each eightieth of
-    the rows, and within a half, a quarter, ... of the first eightieth. Given the next row, the rows kept are
-    independent draws from all that are more certain, so that each point has an exact bound: Clopper-Pearson for
-    losses at the two ends of their range, Hoeffding-Bentkus otherwise. The band divides the error among the
-    points and both sides (Bonferroni): it holds for any certainty, monotone or not, and is conservative,
-    because neighbouring points share rows. Cost: one sort.
+    Points: every distinct certainty when there are at most 100, otherwise the last one within each eightieth
+    of the rows, and within a half, a quarter, ... of the first eightieth. Given the next row, the rows kept
+    are independent draws from all that are more certain, so that each point has an exact bound:
+    Clopper-Pearson for losses at the two ends of their range, Hoeffding-Bentkus otherwise. The band
+    divides the error among the points and both sides (Bonferroni): it holds for any certainty,
+    monotone or not, and is conservative, because neighbouring points share rows. Cost: one sort.
 
     References
     ----------
@@ -75,7 +75,7 @@ def selective_risk(
     >>> curve = selective_risk(rng.random(2000) > top, top)
     >>> half = np.searchsorted(curve.x, 0.5)
     >>> f"{curve.y[half]:.3f} [{curve.low[half]:.3f}, {curve.high[half]:.3f}] of {curve.y[-1]:.3f}"
-    '0.120 [0.081, 0.167] of 0.241'
+    '0.132 [0.098, 0.172] of 0.247'
     """
     kept = check_kept_rows(loss, certainty, loss_range)
     level = check_confidence(confidence)
@@ -94,7 +94,7 @@ def selective_risk(
         confidence=level,
         x_label="share of rows kept",
         y_label="mean loss of the rows kept",
-        method=f"mean loss of the most certain rows, simultaneous band over {len(at)} points ({bound}, Bonferroni)",
+        method=f"mean loss of the most certain rows; band over {len(at)} points ({bound}, Bonferroni)",
         details={
             "thresholds": kept.certainty[at],
             "rows": rows,
