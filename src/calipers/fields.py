@@ -11,13 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# How a field lies in a table: one column, one per class, one end of an interval, or whatever is left.
-Layout = Literal["column", "per class", "end", "rest"]
+# How a field lies in a table: one column, one per class or quantile, one end of an interval, one or several
+# attributes, or whatever is left.
+Layout = Literal["column", "per class", "per level", "end", "attributes", "rest"]
 # What its cells hold. Labels are text or numbers without gaps; anything may have gaps.
 Holds = Literal["labels", "numbers", "flags", "anything"]
 SHAPES: dict[Layout, str] = {
     "column": "(n,)",
     "per class": "(n, K)",
+    "per level": "(n, Q)",
+    "attributes": "(n,) or (n, G)",
     "end": "(n, 2)",
     "rest": "(n, d)",
 }
@@ -35,7 +38,7 @@ class Field:
         Its option on the command line without the dashes, and its key in calipers.toml.
     column : str
         Its column unless another is chosen: a name, or a pattern whose star stands for the class.
-    layout : {"column", "per class", "end", "rest"}
+    layout : {"column", "per class", "per level", "end", "attributes", "rest"}
         How it lies in a table.
     holds : {"labels", "numbers", "flags", "anything"}
         What its cells hold.
@@ -47,6 +50,8 @@ class Field:
         The argument of `calipers.audit` that it is a part of.
     levels : bool
         Whether a column may state its level, as in ``lower@0.05``; the argument then has a last axis.
+    beside : str
+        The field without which a column of this name is a feature like any other.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class Field:
     word: str = ""
     fills: str = ""
     levels: bool = False
+    beside: str = ""
 
     @property
     def argument(self) -> str:
@@ -100,10 +106,27 @@ FIELDS: tuple[Field, ...] = (
           "Upper end of the prediction interval, included.", fills="intervals", levels=True),
     Field("p_values", "p_value", "pvalue_*", "per class", "numbers",
           "Conformal p-value of each class; sets at any alpha follow from them."),
+    Field("quantiles", "quantile", "q_*", "per level", "numbers",
+          "Stated quantile of the outcome; the star is its level, as in q_0.9."),
+    Field("pit", "pit", "pit", "column", "numbers",
+          "Stated probability of an outcome up to the one that happened (PIT value)."),
+    Field("covered", "covered", "covered", "column", "flags",
+          "Whether the promise came true, when that was found elsewhere: true and false, or 1 and 0."),
+    Field("promised", "promised", "promised", "column", "numbers",
+          "Probability promised for ``covered``; 1 - alpha without it.", beside="covered"),
+    Field("size", "size", "size", "column", "numbers",
+          "Size of the prediction beside ``covered``: labels, width, area.", beside="covered"),
+    Field("loss", "loss", "loss", "column", "numbers",
+          "Loss of the row, beside a promised bound of its mean (--bound)."),
+    Field("y_pred", "y_pred", "y_pred", "column", "numbers",
+          "Point prediction, from which errors are measured; the middle of the interval without it."),
     Field("X", "features", "", "rest", "anything",
           "Features, to find where coverage fails; text that names its rows is left out.", word="feature"),
-    Field("groups", "group", "group", "column", "anything",
-          "A label whose coverage matters on its own: site, region, age band.", word="group"),
+    Field("groups", "group", "group", "attributes", "anything",
+          "A label whose promise must hold on its own (site, region); several as group_<attribute>.",
+          word="group"),
+    Field("cluster", "cluster", "cluster", "column", "anything",
+          "Rows that depend on each other share it: patient, household, document."),
     Field("ease", "ease", "ease", "column", "numbers",
           "How easy the case is, larger is easier."),
     Field("time", "time", "time", "column", "labels",
@@ -120,6 +143,9 @@ STATED: dict[str, str] = {
     "n_calibration": "Rows the predictor was conformalised on.",
     "classes": "Label of every column of probabilities, p_values and sets.",
     "feature_names": "Name of every column of X.",
+    "quantile_levels": "Level of every column of quantiles.",
+    "bound": "Promised bound of the mean loss.",
+    "loss_range": "Smallest and largest loss there can be.",
 }
 ARGUMENTS: tuple[str, ...] = tuple(dict.fromkeys(field.argument for field in FIELDS))
 

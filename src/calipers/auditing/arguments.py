@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import as_numpy
+from calipers.arrays import as_numpy, frame_columns, is_frame
 from calipers.exceptions import InputError
 from calipers.inputs import (
     check_alphas,
     check_classes,
+    check_covered,
     check_features,
     check_groups,
     check_intervals,
@@ -26,10 +27,14 @@ from calipers.inputs import (
     unpack_intervals,
     unpack_sets,
 )
+from calipers.inputs.attributes import check_attributes
 from calipers.inputs.categorical import Categorical
+from calipers.inputs.files.columns_to_arrays import quantile_table
+from calipers.inputs.predictions import check_promised
 from calipers.inputs.row_checks import check_time
 from calipers.inputs.row_keys import Place
 from calipers.inputs.rows import Rows
+from calipers.metrics.distributions.quantile_columns import check_quantile_levels
 
 # Rows in memory have positions in one array; draws that belong to rows follow from them.
 IN_MEMORY = Place("array", 0)
@@ -42,10 +47,19 @@ def rows_of_arguments(
     p_values: Any = None,
     sets: Any = None,
     intervals: Any = None,
+    covered: Any = None,
+    size: Any = None,
+    promised: Any = None,
+    loss: Any = None,
+    quantiles: Any = None,
+    quantile_levels: Any = None,
+    pit: Any = None,
+    y_pred: Any = None,
     X: Any = None,
     groups: Any = None,
     ease: Any = None,
     time: Any = None,
+    cluster: Any = None,
     row_id: Any = None,
     alpha: Any = 0.1,
     classes: Any = None,
@@ -54,33 +68,53 @@ def rows_of_arguments(
 ) -> Rows:
     """Check every argument about the rows of an audit and bring it into canonical form."""
     stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
-    _refuse_nothing_or_both(stated)
+    columns = {
+        "covered": covered,
+        "size": size,
+        "promised": promised,
+        "loss": loss,
+        "pit": pit,
+        "y_pred": y_pred,
+    }
+    _refuse_nothing_or_both(stated, columns | {"quantiles": quantiles}, y_true)
     stated, classes = _unpacked(stated, y_true, classes)
     matrices = _check_matrices(stated)
     levels, _ = check_alphas(alpha)
     alphas = tuple(float(a) for a in levels)
     _check_levels(matrices, alphas)
-    y, labels = _outcome(y_true, matrices, classes, stated)
-    n = check_same_length(y_true=y, **{k: v for k, v in matrices.items() if v is not None})
-    given = matrices | {
-        "y_true": y,
+    distribution = _quantile_table(quantiles, quantile_levels)
+    is_number = distribution is not None or pit is not None
+    y, labels = _outcome(y_true, matrices, classes, stated, is_number=is_number)
+    checked = {name: _checked_column(name, value) for name, value in columns.items()}
+    own = {"y_true": y, "quantiles": distribution} | matrices | checked
+    n = check_same_length(**{k: v for k, v in own.items() if v is not None})
+    given = own | {
         "X": _rows_of(None if X is None else check_features(X), n, "X"),
         "groups": None if groups is None else _group_labels(groups, n),
+        "cluster": None if cluster is None else _cluster_labels(cluster, n),
         "ease": _rows_of(_check_ease(ease, X, seed), n, "ease"),
-        "time": _rows_of(None if time is None else check_time(time), n, "time"),
+        "time": _rows_of(_checked_time(time), n, "time"),
         "row_id": _rows_of(None if row_id is None else as_numpy(row_id, name="row_id"), n, "row_id"),
         "sample_weight": check_weights(sample_weight, n),
     }
     return Rows(given, classes=labels, alpha=alphas, place=IN_MEMORY)
 
 
-def _refuse_nothing_or_both(stated: dict[str, Any]) -> None:
+def _refuse_nothing_or_both(stated: dict[str, Any], columns: dict[str, Any], y_true: Any) -> None:
     given = [name for name, value in stated.items() if value is not None]
-    if not given:
+    other = [name for name in ("covered", "loss", "quantiles", "pit") if columns[name] is not None]
+    if not given and not other:
         raise InputError(
             "an audit needs what was predicted: "
             "give probabilities, p_values, sets or intervals beside y_true."
         )
+    if y_true is None and (given or columns["quantiles"] is not None):
+        raise InputError(f"{(given or ['quantiles'])[0]} needs y_true, what happened.")
+    for name in ("promised", "size"):
+        if columns[name] is not None and columns["covered"] is None:
+            raise InputError(f"{name} belongs to covered: whether each promise came true. Add covered.")
+    if columns["covered"] is not None and given and given != ["probabilities"]:
+        raise InputError(f"give either covered or {given[0]}, which says what is covered.")
     if "intervals" in given and len(given) > 1:
         raise InputError(
             f"intervals belong to regression and {given[0]} to classification; audit them separately."
@@ -145,12 +179,54 @@ def _check_levels(matrices: dict[str, Any], alphas: tuple[float, ...]) -> None:
             )
 
 
-def _outcome(y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[str, Any]) -> tuple[Any, Any]:
+def _quantile_table(quantiles: Any, levels: Any) -> Any:
+    """Quantiles as a frame whose columns are named after their levels."""
+    if quantiles is None:
+        return None
+    if levels is None and is_frame(quantiles):
+        levels = [name.removeprefix("q_") for name in frame_columns(quantiles)]
+    if levels is None:
+        raise InputError(
+            "quantiles need quantile_levels: the probability stated for each column, such as [0.1, 0.9]."
+        )
+    Q = _floats(as_numpy(quantiles, name="quantiles"))
+    Q = Q[:, None] if Q.ndim == 1 else Q
+    stated = check_quantile_levels(np.asarray(levels, dtype=float))
+    if Q.ndim != 2 or Q.shape[1] != len(stated):
+        raise InputError(f"quantiles must have a column per level ({len(stated)}), got shape {Q.shape}.")
+    return quantile_table(Q, stated)
+
+
+def _checked_column(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    checks: dict[str, Callable[[Any], Any]] = {
+        "covered": check_covered,
+        "promised": check_promised,
+        "size": lambda v: check_vector(v, name="size", finite=False),
+        "pit": lambda v: check_promised(v, name="pit"),
+    }
+    check = checks.get(name, lambda v: check_vector(v, name=name))
+    return np.asarray(as_numpy(check(value)))
+
+
+def _cluster_labels(cluster: Any, n: int) -> np.ndarray:
+    labels, codes = check_groups(cluster, n, name="cluster")
+    return np.asarray(np.array([str(label) for label in labels])[codes])
+
+
+def _outcome(
+    y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[str, Any], *, is_number: bool
+) -> tuple[Any, Any]:
     """What happened, checked, and the label of every column; None for numbers."""
-    if matrices["intervals"] is not None:
+    if y_true is None:
+        return None, None
+    if matrices["intervals"] is not None or is_number:
         if classes is not None:
             raise InputError("classes belong to classification; intervals were given.")
         return _floats(check_vector(y_true, name="y_true")), None
+    if all(matrix is None for matrix in matrices.values()):
+        return as_numpy(y_true, name="y_true").reshape(-1), None
     labels = as_numpy(y_true, name="y_true").reshape(-1)
     n_classes = next(m.shape[1] for m in matrices.values() if m is not None)
     for table in stated.values():
@@ -160,9 +236,28 @@ def _outcome(y_true: Any, matrices: dict[str, Any], classes: Any, stated: dict[s
     return Categorical(names, codes), tuple(names.tolist())
 
 
-def _group_labels(groups: Any, n: int) -> np.ndarray:
-    labels, codes = check_groups(groups, n)
-    return np.asarray(np.array([str(label) for label in labels])[codes])
+def _checked_time(time: Any) -> Any:
+    """Times as they were given, so that findings can name the date; text and dates are known to be such."""
+    if time is None:
+        return None
+    check_time(time)
+    return as_numpy(time, name="time").reshape(-1)
+
+
+def _group_labels(groups: Any, n: int) -> Any:
+    """Labels (n,), or several attributes as a frame of texts."""
+    table = check_attributes(groups)
+    if len(table) != n:
+        raise InputError(f"groups must have one row per outcome ({n}), got {len(table)}.")
+    texts = [
+        np.array([str(label) for label in own])[codes]
+        for own, codes in zip(table.labels, table.codes.T, strict=True)
+    ]
+    if not table.names:
+        return np.asarray(texts[0])
+    import polars as pl
+
+    return pl.DataFrame(dict(zip(table.names, texts, strict=True)))
 
 
 def _check_ease(ease: Any, X: Any, seed: int) -> np.ndarray | None:

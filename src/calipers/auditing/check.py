@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.measurements import Design, Level, Measurements
+from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.promises import Promise
 from calipers.inference import State
 
 States: TypeAlias = dict[str, State]
@@ -20,7 +21,7 @@ def _no_states(*_: object) -> States:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A question about the rows, at every level or once.
+    """A question about the rows: one family of slices, asked of every promise of some kinds, or once.
 
     Parameters
     ----------
@@ -31,15 +32,19 @@ class Check:
     add : str
         What to add to the inputs so that it can.
     read : callable
-        ``read(measurements, level)`` gives the results; ``level`` is None for a check that runs once.
+        ``read(measurements, promise)`` gives the results; ``promise`` is None for a check that runs once.
     states : callable
-        ``states(design, level)`` names the states over all rows that it reads. Checks that give a state the
+        ``states(design, promise)`` names the states over all rows that it reads. Checks that give a state the
         same name share it.
     from_sample : callable
-        ``from_sample(measurements, level)`` names states of one more pass, made from the sample: a model
+        ``from_sample(measurements, promise)`` names states of one more pass, made from the sample: a model
         fitted on it, or a threshold found on it, is evaluated on all other rows.
     once : bool
-        Whether it runs once rather than at every level.
+        Whether it runs once rather than for every promise.
+    kinds : tuple of str
+        Kinds of promises it asks about; see `Promise`.
+    slices : str
+        The family of slices it looks at: "all rows", "score", "groups", "features", "difficulty", "time".
     on_sample : bool
         Whether its verdict rests on the sample alone; the finding then says how many rows that is.
     tasks : tuple of str
@@ -51,9 +56,11 @@ class Check:
     question: str
     needs: tuple[str, ...]
     add: str
-    read: Callable[[Measurements, Level], CheckResults] | Callable[[Measurements, None], CheckResults]
-    states: Callable[[Design, Level], States] | Callable[[Design, None], States] = _no_states
-    from_sample: Callable[[Measurements, Level], States] = _no_states
+    read: Callable[[Measurements, Promise], CheckResults] | Callable[[Measurements, None], CheckResults]
+    states: Callable[[Design, Promise], States] | Callable[[Design, None], States] = _no_states
+    from_sample: Callable[[Measurements, Promise], States] = _no_states
     once: bool = False
+    kinds: tuple[str, ...] = ("coverage",)
+    slices: str = ""
     on_sample: bool = False
-    tasks: tuple[str, ...] = ("classification", "regression")
+    tasks: tuple[str, ...] = ("classification", "regression", "outcomes")

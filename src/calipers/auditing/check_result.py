@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from calipers.arrays import short_repr
+from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
 
 
@@ -78,6 +81,10 @@ class CheckResult:
         For the report.
     details : mapping
         Everything else the finding should carry.
+    promise, slices : str
+        The cell of the table of promises and slices that it fills.
+    rows : callable or None
+        Which of some rows the finding is about; None for all of them.
     """
 
     code: str
@@ -100,3 +107,6 @@ class CheckResult:
     estimates: tuple[Estimate, ...] = ()
     pictures: tuple[Picture, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    promise: str = ""
+    slices: str = ""
+    rows: Callable[[Rows], np.ndarray] | None = None

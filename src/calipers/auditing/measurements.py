@@ -14,40 +14,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from calipers.auditing.promises import Promise, promises_of
 from calipers.exceptions import InputError
 from calipers.inputs import Features, check_features
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
 
+# The name that checks of coverage use for one of several promises at different levels.
+Level = Promise
 # Rows of the sample; more change little in what is read from it.
 SAMPLE_ROWS = 40_000
 NO_EXACT_TEST = "weights that are not whole numbers count no rows, so there is no exact test"
 
 Kept = TypeVar("Kept")
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """One of the levels that an audit asks about.
-
-    Parameters
-    ----------
-    number : int
-        Its place among the levels.
-    alpha : float
-        Allowed miscoverage.
-    tag : str
-        " at alpha=0.05" when there are several levels, else empty.
-    """
-
-    number: int
-    alpha: float
-    tag: str = ""
-
-    @property
-    def promised(self) -> float:
-        """The coverage that was promised."""
-        return 1.0 - self.alpha
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +49,10 @@ class Design:
         Every random draw of the audit follows from it.
     sample_rows : int
         Rows of the sample, at most.
+    bound : float or None
+        Promised bound of the mean loss.
+    loss_range : (float, float)
+        Smallest and largest loss there can be.
     """
 
     n: int
@@ -79,21 +62,18 @@ class Design:
     confidence: float = 0.95
     seed: int = 0
     sample_rows: int = SAMPLE_ROWS
+    bound: float | None = None
+    loss_range: tuple[float, float] = (0.0, 1.0)
 
     @property
     def task(self) -> str:
-        """classification or regression."""
+        """classification, regression, or outcomes of promises made elsewhere."""
         return self.head.task
-
-    @property
-    def noun(self) -> str:
-        """What was predicted, in one word."""
-        return "intervals" if self.task == "regression" else "sets"
 
     @cached_property
     def classes(self) -> tuple[Any, ...]:
         """Label of every column; empty for regression."""
-        if self.task == "regression":
+        if self.task != "classification":
             return ()
         if self.head.classes is not None:
             return tuple(np.asarray(self.head.classes).tolist())
@@ -101,29 +81,34 @@ class Design:
         return tuple(range(wide.shape[1]))
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
-        """Every level; empty when neither sets, p-values nor intervals were given."""
-        if self.head.get("covered") is None:
-            return ()
-        several = len(self.alphas) > 1
-        tags = (f" at alpha={alpha:g}" if several else "" for alpha in self.alphas)
-        return tuple(
-            Level(number, alpha, tag)
-            for number, (alpha, tag) in enumerate(zip(self.alphas, tags, strict=True))
-        )
+    def promises(self) -> tuple[Promise, ...]:
+        """Everything that was promised about the rows."""
+        return promises_of(self.head, self.alphas, self.classes)
+
+    def promises_of(self, kinds: tuple[str, ...]) -> tuple[Promise, ...]:
+        """The promises of some kinds."""
+        return tuple(promise for promise in self.promises if promise.kind in kinds)
+
+    @property
+    def levels(self) -> tuple[Promise, ...]:
+        """Coverage of what was predicted, at every level; empty without sets, p-values and intervals."""
+        return self.promises_of(("coverage",))
 
     @cached_property
     def have(self) -> frozenset[str]:
-        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease".
+        """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease", ...
 
         "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in.
         """
         present = {
-            "prediction": bool(self.levels),
+            "prediction": bool(self.promises_of(("coverage", "stated"))),
             "difficulty": self.head.get("difficulty") is not None,
-            "time": self.head.get("time") is not None,
+            "bound": self.bound is not None,
+            "distribution": any(name in self.head.given for name in ("quantiles", "pit")),
+            "stated": any(name in self.head.given for name in ("probabilities", "promised")),
         }
-        names = ("p_values", "probabilities", "X", "groups", "ease")
+        names = ("p_values", "probabilities", "X", "groups", "ease", "time", "cluster", "loss", "pit")
+        names += ("quantiles", "promised", "size", "y_pred")
         present |= {name: self.head.get(name) is not None for name in names}
         return frozenset(word for word, there in present.items() if there)
 
@@ -174,11 +159,11 @@ class Measurements:
     @property
     def noun(self) -> str:
         """What was predicted, in one word."""
-        return self.design.noun
+        return "intervals" if self.task == "regression" else "sets"
 
     @property
     def task(self) -> str:
-        """classification or regression."""
+        """classification, regression or outcomes."""
         return self.design.task
 
     @property
@@ -186,20 +171,20 @@ class Measurements:
         """Label of every column."""
         return self.design.classes
 
-    def result(self, name: str, level: Level | None = None) -> Any:
+    def result(self, name: str, level: Promise | None = None) -> Any:
         """What a state found; None when it was not asked."""
         return self.results.get(state_key(name, level))
 
-    def rows_at(self, level: Level) -> Rows:
-        """The sample at one level."""
-        return self.sample.at(level.number)
+    def rows_at(self, level: Promise) -> Rows:
+        """The sample as one promise reads it."""
+        return level.rows(self.sample)
 
-    def counted_rows(self, level: Level | None = None) -> Rows | None:
+    def counted_rows(self, level: Promise | None = None) -> Rows | None:
         """The sample with whole-number weights written out; None with weights of another kind."""
         if self.sample.repetitions() is None:
             return None
         rows = self.kept("counted rows", lambda: self.sample.written_out(self.design.sample_rows))
-        return rows if level is None else rows.at(level.number)
+        return rows if level is None else level.rows(rows)
 
     def counted_in_order(self) -> Rows:
         """The same in the order in which the rows came."""
@@ -234,6 +219,6 @@ class Measurements:
         return self.design.generator(purpose)
 
 
-def state_key(name: str, level: Level | None = None) -> str:
-    """The key of a state, at a level or of all rows as they are."""
-    return name if level is None else f"{name}@{level.number}"
+def state_key(name: str, level: Promise | None = None) -> str:
+    """The key of a state, of one promise or of all rows as they are."""
+    return name if level is None else f"{name}@{level.key}"

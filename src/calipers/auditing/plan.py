@@ -71,9 +71,10 @@ def what_to_add(check: Check, design: Design) -> str:
     if design.task not in check.tasks:
         return f"Does not apply to {design.task}."
     lacking = set(check.needs) - design.have
-    return _ADD_PREDICTION if lacking == {"prediction"} else check.add
+    return _ADD_PREDICTION if lacking == {"prediction"} or not lacking else check.add
 
 
 def is_ready(check: Check, design: Design) -> bool:
     """Whether everything the check needs was given."""
-    return design.task in check.tasks and design.have.issuperset(check.needs)
+    promised = check.once or bool(design.promises_of(check.kinds))
+    return promised and design.task in check.tasks and design.have.issuperset(check.needs)

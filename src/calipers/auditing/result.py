@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calipers.auditing.check_result import Picture
 from calipers.auditing.measurements import Design
 from calipers.auditing.plan import QuestionPlan
-from calipers.exceptions import DeprecatedNameWarning, warn
+from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs.rows import Rows
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
-from calipers.results import EstimateTable, Finding, severity_rank, write_atomically
+from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank, write_atomically
 
 if TYPE_CHECKING:
     from calipers.auditing.repairing import Repair
@@ -43,6 +45,10 @@ class Audit:
         Rows that models were fitted and pictures drawn on.
     name, origin : str
         How the predictor is called, and where its rows came from.
+    promises : PromiseTable
+        What was promised, over which slices, and whether it was kept.
+    selectors : mapping
+        Code -> which rows its fault is about; see `rows_of`.
 
     Examples
     --------
@@ -64,6 +70,29 @@ class Audit:
     sample_rows: int = 0
     name: str = ""
     origin: str = ""
+    promises: PromiseTable = field(default_factory=lambda: PromiseTable(()))
+    selectors: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows_of(self, code: str) -> np.ndarray:
+        """Which rows a fault is about, as bool (n,); of streamed rows those of the sample.
+
+        A fault of all rows is about those that broke the promise, one of a group, region, time or range of
+        scores about the rows there.
+
+        Parameters
+        ----------
+        code : str
+            Code of a fault of this audit.
+        """
+        known = [finding.code for finding in self.faults]
+        if code not in known:
+            raise InputError(
+                f"code must be that of a fault ({', '.join(known) or 'there is none'}), got {code!r}."
+            )
+        choose = self.selectors.get(code)
+        if choose is None:
+            return np.ones(self.data.n, dtype=bool)
+        return np.asarray(choose(self.data), dtype=bool)
 
     @property
     def rows(self) -> int:
@@ -132,6 +161,7 @@ class Audit:
                 }
                 for p in self.pictures
             ],
+            promises=self.promises.to_dict(),
         )
 
     def to_json(self, path: Path | str | None = None) -> str:

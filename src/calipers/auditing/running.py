@@ -13,19 +13,20 @@ from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks import CHECKS
-from calipers.auditing.measurements import SAMPLE_ROWS, Design, Level, Measurements, state_key
+from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements, state_key
 from calipers.auditing.plan import is_ready, plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import judge_all
+from calipers.auditing.told_once import told_once
 from calipers.engines.running import Engine, engine_of, named_file, run_states, unchanging_files
 from calipers.engines.sources import ArraySource, Piece, Source, at_levels
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
 from calipers.inputs.rows import Rows
-from calipers.metrics.states.at_level import AtLevel
+from calipers.metrics.states.reading_as import ReadingAs
 from calipers.metrics.states.sampling import Sample, SampleState
-from calipers.results import Estimate, EstimateTable, Finding, severity_rank
+from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
 
 LONGEST_DETAIL = 200
 
@@ -46,7 +47,18 @@ def audit(
     X: Any = None,
     groups: Any = None,
     ease: Any = None,
+    covered: Any = None,
+    size: Any = None,
+    promised: Any = None,
+    loss: Any = None,
+    bound: float | None = None,
+    loss_range: tuple[float, float] = (0, 1),
+    quantiles: Any = None,
+    quantile_levels: Any = None,
+    pit: Any = None,
+    y_pred: Any = None,
     time: Any = None,
+    cluster: Any = None,
     row_id: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
@@ -86,13 +98,36 @@ def audit(
         prediction, intervals).
     X : table of shape (n, d), optional
         Features, to find where coverage fails. Any dataframe or matrix.
-    groups : array of shape (n,), optional
-        A label per row whose coverage matters on its own.
+    groups : array of shape (n,) or table of shape (n, G), optional
+        A label per row whose promises must hold on their own; of several attributes also their intersections.
     ease : array of shape (n,), model or its predict_proba, optional
         How easy each row is, from `calipers.difficulty.ease`; larger is easier. A model, or a function that
         predicts, is asked about X and copies with noise of a tenth of each feature's spread.
+    covered : bool array of shape (n,), optional
+        Whether each promise came true, when that was found elsewhere: several outputs, several labels, text.
+    size : array of shape (n,), optional
+        Size of the predictions beside ``covered``.
+    promised : array of shape (n,), optional
+        The probability promised for ``covered``, row by row; 1 - alpha without it.
+    loss : array of shape (n,), optional
+        Loss of every row.
+    bound : float, optional
+        What the mean loss was promised not to exceed.
+    loss_range : (float, float)
+        Smallest and largest loss there can be; the test of the bound needs it.
+    quantiles : array of shape (n, Q), optional
+        Stated quantiles of the outcome, a column per level.
+    quantile_levels : sequence of Q floats, optional
+        Their levels; columns of a dataframe may state them (q_0.9).
+    pit : array of shape (n,), optional
+        Stated probability of an outcome up to the one that happened.
+    y_pred : array of shape (n,), optional
+        Point predictions, from which errors are measured.
     time : array of shape (n,), optional
-        When each row happened: numbers or dates. Drift is then looked for along it, not along the file.
+        When each row happened: numbers or dates. Changes are then looked for along it, not along the file.
+    cluster : array of shape (n,), optional
+        Rows that depend on each other (of one patient, household, document) share a value; tests then
+        use sums over clusters.
     row_id : array of shape (n,), optional
         A name per row, whole numbers or text; random draws then belong to the rows, in whatever order they
         come.
@@ -154,16 +189,19 @@ def audit(
     settings = {
         "seed": seed, "confidence": check_confidence(confidence), "sample_rows": sample_rows,
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
+        "bound": check_bound(bound, loss_range), "loss_range": (float(loss_range[0]), float(loss_range[1])),
     }  # fmt: skip
     if source is None:
         rows = rows_of_arguments(
             y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
-            groups=groups, ease=ease, time=time, row_id=row_id, alpha=alpha, classes=classes,
-            sample_weight=sample_weight, seed=seed,
+            groups=groups, ease=ease, covered=covered, size=size, promised=promised, loss=loss,
+            quantiles=quantiles, quantile_levels=quantile_levels, pit=pit, y_pred=y_pred, time=time,
+            cluster=cluster, row_id=row_id, alpha=alpha, classes=classes, sample_weight=sample_weight, seed=seed,
         )  # fmt: skip
         return audit_rows(rows, engine=engine, settings=settings, **options)
     given = {"y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets}
     given |= {"intervals": intervals, "X": X, "groups": groups, "ease": ease, "time": time}
+    given |= {"covered": covered, "loss": loss, "quantiles": quantiles, "pit": pit, "cluster": cluster}
     if twice := [key for key, value in given.items() if value is not None]:
         raise InputError(f"give either source or arrays, got source and {twice[0]}.")
     found, alphas = at_levels(_source(source), alpha)
@@ -205,6 +243,24 @@ def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
     """
     warn("audit_stream(source) is now audit(source=source).", DeprecatedNameWarning)
     return audit(source=source, origin=place, **options)
+
+
+def check_bound(bound: Any, loss_range: Any) -> float | None:
+    """The promised bound of the mean loss, which must lie inside the range of a loss."""
+    try:
+        low, high = (float(end) for end in loss_range)
+    except (TypeError, ValueError):
+        raise InputError(f"loss_range must be two numbers, got {loss_range!r}.") from None
+    if not low < high:
+        raise InputError(f"loss_range must rise, got {loss_range!r}.")
+    if bound is None:
+        return None
+    if not low <= float(bound) < high:
+        raise InputError(
+            f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; give "
+            "loss_range where a loss can be larger than 1."
+        )
+    return float(bound)
 
 
 def _source(source: Any) -> Source:
@@ -266,7 +322,7 @@ def measure_rows(
     progress: Progress | None = None,
 ) -> Measurements:
     """Fill the states that the checks declare: first those of all rows, then those made from the sample."""
-    states = _level_states(ready, design, lambda check, level: check.states(design, level))
+    states = _level_states(ready, design, lambda check, promise: check.states(design, promise))
     if rows is None or not design.is_whole:
         size = design.n if design.is_whole else min(design.sample_rows, design.n // 2)
         origins = list(dict.fromkeys(piece.origin for piece in pieces))
@@ -283,7 +339,7 @@ def measure_rows(
         results=results,
         threshold=1.0 if sampled is None else sampled.threshold,
     )
-    further = _level_states(ready, design, lambda check, level: check.from_sample(m, level))
+    further = _level_states(ready, design, lambda check, promise: check.from_sample(m, promise))
     if further:
         results |= _finished(further, pieces, engine, progress, "rows outside the sample")
     return m
@@ -293,10 +349,10 @@ def _level_states(ready: Sequence[Check], design: Design, states: Callable[[Chec
     """The states of all checks by key; what several checks call by one name is one state."""
     found: States = {}
     for check in ready:
-        for level in (None,) if check.once else design.levels:
-            for name, state in states(check, level).items():
-                own = state if level is None else AtLevel(state, level.number)
-                found.setdefault(state_key(name, level), own)
+        for promise in (None,) if check.once else design.promises_of(check.kinds):
+            for name, state in states(check, promise).items():
+                own = state if promise is None else ReadingAs(state, promise.number, promise.reads)
+                found.setdefault(state_key(name, promise), own)
     return found
 
 
@@ -341,7 +397,10 @@ def assemble(
     origin: str,
 ) -> Audit:
     """The audit from the results of its checks: judged together, in order."""
-    findings = [*_told_once(judge_all(results, rows=m.n)), *_not_run(checks, ready, m.design)]
+    judged = judge_all(results, rows=m.n)
+    chosen = leading(judged, results)
+    told = told_once([judged[k] for k in chosen.values()], binary=len(m.classes) == 2)
+    findings = [*told, *_not_run(checks, ready, m.design)]
     return Audit(
         data=m.sample if rows is None else rows,
         design=m.design,
@@ -356,47 +415,62 @@ def assemble(
         sample_rows=m.sample.n,
         name=name,
         origin=origin,
+        promises=PromiseTable(
+            [_cell(finding, r) for finding, r in zip(judged, results, strict=True) if r.slices]
+        ),
+        selectors={code: results[k].rows for code, k in chosen.items() if judged[k].outcome == "fault"},
     )
 
 
+def leading(judged: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
+    """Code -> number of the finding that weighs most; those of all promises stand in the table of promises."""
+    best: dict[str, int] = {}
+    for number, finding in enumerate(judged):
+        now = best.get(finding.code)
+        if now is None or _weight(judged, results, number) > _weight(judged, results, now):
+            best[finding.code] = number
+    return best
+
+
+def _weight(judged: Sequence[Finding], results: Sequence[CheckResult], number: int) -> tuple[int, int, float]:
+    finding, p = judged[number], results[number].p_value
+    return -_OUTCOME_ORDER[finding.outcome], severity_rank(finding.severity), -(2.0 if p is None else p)
+
+
+def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
+    answers = {
+        "fault": "broken",
+        "clean": "kept",
+        "cannot_tell": "cannot tell",
+        "not_applicable": "not asked",
+    }
+    answer = "kept" if finding.severity == "note" else answers[finding.outcome]
+    evidence = finding.evidence
+    p = finding.details.get("p_adjusted")
+    return PromiseCell(
+        promise=result.promise, slice=result.slices, answer=answer,
+        value=None if evidence is None else evidence.value, low=None if evidence is None else evidence.low,
+        high=None if evidence is None else evidence.high, p_value=p if isinstance(p, float) else None,
+        n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
+    )  # fmt: skip
+
+
 def run_check(check: Check, m: Measurements) -> list[CheckResult]:
-    """The results of one check; of several alphas the one with most evidence per code."""
-    levels: Sequence[Level | None] = (None,) if check.once else m.design.levels
-    per_level = [_as_list(check.read(m, level)) for level in levels]  # type: ignore[arg-type]
-    results = [result for found in per_level for result in found]
-    if len(levels) > 1:
-        results = merge_levels(results, len(levels))
+    """The results of one check, for every promise it asks about."""
+    results: list[CheckResult] = []
     rows = {"sample_rows": m.sample.n} if check.on_sample and not m.design.is_whole else {}
-    return [replace(r, subject=check.title, details=rows | dict(r.details)) for r in results]
-
-
-def merge_levels(results: Sequence[CheckResult], n_levels: int) -> list[CheckResult]:
-    """One result per code: the level with the smallest p-value, corrected for the number of levels."""
-    merged = []
-    for code in dict.fromkeys(result.code for result in results):
-        same = [result for result in results if result.code == code]
-        first = min(same, key=lambda r: (bool(r.not_applicable), 2.0 if r.p_value is None else r.p_value))
-        p = None if first.p_value is None else min(1.0, first.p_value * n_levels)
-        merged.append(
+    for promise in (None,) if check.once else m.design.promises_of(check.kinds):
+        results += [
             replace(
-                first,
-                p_value=p,
-                estimates=tuple(e for r in same for e in r.estimates),
-                pictures=tuple(p for r in same for p in r.pictures),
-                details=dict(first.details) | {"levels": n_levels},
+                result,
+                subject=check.title,
+                details=rows | dict(result.details),
+                promise=result.promise or ("" if promise is None else promise.name),
+                slices=result.slices or check.slices,
             )
-        )
-    return merged
-
-
-def _told_once(findings: Sequence[Finding]) -> list[Finding]:
-    """CAL202 leaves the place to CAL203 where that is a finding of its own."""
-    if not any(finding.code == "CAL203" and finding.outcome == "fault" for finding in findings):
-        return list(findings)
-    return [
-        replace(finding, sentence=finding.sentence.removesuffix(str(finding.details.get("place", " "))))
-        for finding in findings
-    ]
+            for result in _as_list(check.read(m, promise))  # type: ignore[arg-type]
+        ]
+    return results
 
 
 def _as_list(results: CheckResult | Iterable[CheckResult]) -> list[CheckResult]:

@@ -115,6 +115,8 @@ def _numbers(result: CheckResult, adjusted: float | None, tests: int) -> dict[st
         "effect_low": result.effect_low,
         "effect_high": result.effect_high,
         "tolerance": result.tolerance,
+        "promise": result.promise,
+        "slices": result.slices,
     }
 
 

@@ -24,7 +24,7 @@ from calipers.inputs.files.columns_to_arrays import Arguments, columns_to_arrays
 from calipers.inputs.files.pieces import DEFAULT_ALPHA, OpenedFile, list_files, open_files
 from calipers.inputs.files.size_limits import fits_memory, require_memory, working_bytes
 from calipers.inputs.row_keys import Place, Places
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import TABLES, Rows
 
 
 class Piece(Protocol):
@@ -241,7 +241,7 @@ class ArraySource:
 
 def _sliceable(name: str, value: Any) -> Any:
     """Columns whose rows can be taken by a slice; features keep their names and categories."""
-    if isinstance(value, (Categorical, Features)) or (name == "X" and is_frame(value)):
+    if isinstance(value, (Categorical, Features)) or (name in TABLES and is_frame(value)):
         return value
     return as_numpy(value, name=name)
 
@@ -390,7 +390,7 @@ class FileSource:
         parts: list[FilePiece] = []
         for piece in pieces:
             own = _loaded(piece, kept)
-            rows = sum(len(part.given["y_true"]) for part in own)
+            rows = sum(len(next(iter(part.given.values()))) for part in own)
             found, parts = found + own, parts + ([replace(piece, rows=rows)] if rows else [])
             kept = None if kept is None else kept - piece.rows
         joined = join_arguments(found)

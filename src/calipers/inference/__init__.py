@@ -11,6 +11,7 @@ from calipers.inference.bootstrap import (
     poisson_sums,
 )
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bounded_mean_p_value
+from calipers.inference.cluster_signs import FEWEST_CLUSTERS, cluster_sign_test, design_effect
 from calipers.inference.correlation import correlation_interval
 from calipers.inference.coverage_law import CalibrationLaw, CoverageLaw
 from calipers.inference.effective import effective_quantile, effective_rows
@@ -44,6 +45,7 @@ from calipers.inputs.weights import NO_EXACT_LAW, repetitions
 
 __all__ = [
     "BOUNDED_METHOD",
+    "FEWEST_CLUSTERS",
     "NO_EXACT_LAW",
     "BootstrapResult",
     "CalibrationLaw",
@@ -74,9 +76,11 @@ __all__ = [
     "bounded_mean_p_value",
     "bounded_ratio_interval",
     "clopper_pearson",
+    "cluster_sign_test",
     "compare_ranks",
     "correlation_interval",
     "critical_difference",
+    "design_effect",
     "effective_quantile",
     "effective_rows",
     "fit_logistic",

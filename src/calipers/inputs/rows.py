@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calipers.arrays import as_numpy, is_frame
+from calipers.arrays import as_numpy, frame_columns, is_frame
 from calipers.arrays.compiled import are_in_unit, are_probabilities, columns_of, kernels
 from calipers.exceptions import InputError
 from calipers.inputs import (
@@ -31,9 +31,13 @@ from calipers.inputs.row_checks import check_time, missing_mask
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
 
 _GATHER = 1 << 14
+# What stands between the labels of two attributes in one text.
+CELL_JOINT = "\x1f"
 # Stated masses that differ from 1 - alpha by rounding only reach it.
 _MASS_ROUNDING = 1e-12
 _MATRICES = ("probabilities", "p_values", "sets")
+# What stays a frame with named columns: features, attributes of groups, quantiles by their level.
+TABLES = ("X", "groups", "quantiles")
 
 
 class PValueRule(Protocol):
@@ -82,6 +86,7 @@ class Rows:
         "level",
         "n",
         "place",
+        "reads",
         "trusted",
     )
 
@@ -101,6 +106,7 @@ class Rows:
         self.classes, self.place, self.conformal = classes, place, conformal
         self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
         self.level = 0
+        self.reads: Mapping[str, str] = {}
         self.n = check_same_length(**self.given)
         self._cache: dict[Any, Any] = {}
 
@@ -112,12 +118,17 @@ class Rows:
         """The level this block is read at."""
         return self.alphas[self.level]
 
-    def at(self, level: int) -> Rows:
-        """The same rows read at another of the levels; what does not depend on it is shared."""
+    def at(self, level: int, reads: Mapping[str, str] | None = None) -> Rows:
+        """The same rows read at another of the levels; what does not depend on it is shared.
+
+        ``reads`` names columns that take the place of others: with ``{"covered": "top_is_right"}`` whatever
+        looks at "covered" sees whether the top label was right.
+        """
         other = object.__new__(Rows)
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
         other.level = level
+        other.reads = self.reads if reads is None else reads
         return other
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -128,7 +139,8 @@ class Rows:
 
     def get(self, name: str) -> np.ndarray | None:
         """The column, checked or derived; None when it cannot be had."""
-        key: Any = (name, self.level) if name in _LEVELLED else name
+        name = self.reads.get(name, name)
+        key: Any = (name, self.level, *self.reads.values()) if name in _LEVELLED else name
         if key not in self._cache:
             make = _DERIVED.get(name)
             self._cache[key] = _given(self, name) if make is None or name in self.given else make(self)
@@ -137,7 +149,11 @@ class Rows:
 
     def coded(self, name: str) -> np.ndarray | Categorical:
         """The column, as codes where it is known to take few values."""
-        if name == "size" and (labels := self.get("n_labels")) is not None:
+        if (
+            name == "size"
+            and "size" not in {*self.reads, *self.given}
+            and (labels := self.get("n_labels")) is not None
+        ):
             return Categorical(np.arange(self["sets_at_level"].shape[1] + 1), labels)
         return self[name]
 
@@ -147,7 +163,7 @@ class Rows:
 
     def once(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What ``make`` gives; made once for all states that ask for it at this level."""
-        key = (*what, self.level)
+        key = (*what, self.level, *self.reads.values())
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
@@ -193,19 +209,22 @@ class Rows:
         other = Rows(self.rows(which), classes=self.classes, alpha=self.alphas, conformal=self.conformal)
         if self.place is not None or "row_id" in self.given or "keys" in self._cache:
             other.remember("keys", self.keys()[which])
-        return other.at(self.level)
+        return other.at(self.level, self.reads)
 
     def replace(self, **columns: Any) -> Rows:
         """The same rows with some columns given anew; None takes a column away."""
         other = Rows(self.given | columns, classes=self.classes, alpha=self.alphas, place=self.place)
         if "keys" in self._cache:
             other.remember("keys", self._cache["keys"])
-        return other.at(self.level)
+        return other.at(self.level, self.reads)
 
     @property
     def task(self) -> str:
-        """What was predicted: intervals are "regression", everything else "classification"."""
-        return "regression" if "intervals" in self.given else "classification"
+        """What was predicted: "regression", "classification", or "outcomes" of promises made elsewhere."""
+        if self.given.keys() & {"intervals", "quantiles", "pit"}:
+            return "regression"
+        labels = self.given.keys() & {*_MATRICES, "prediction"} or self.conformal is not None
+        return "classification" if labels else "outcomes"
 
     @property
     def is_weighted(self) -> bool:
@@ -279,7 +298,7 @@ def _given(block: Rows, name: str) -> Any:
         return value
     if isinstance(value, ColumnMatrix):
         value = np.asarray(value)
-    if name == "X" and (is_frame(value) or isinstance(value, Features)):
+    if name in TABLES and (is_frame(value) or isinstance(value, Features)):
         return value
     check = _CHECKS.get(name)
     if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
@@ -296,7 +315,11 @@ _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
     "sets": lambda v, _: check_sets(v),
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
-    "groups": lambda v, _: _known_groups(v),
+    "loss": lambda v, _: check_vector(v, name="loss"),
+    "y_pred": lambda v, _: check_vector(v, name="y_pred"),
+    "pit": lambda v, _: check_promised(v, name="pit"),
+    "cluster": lambda v, _: _known_labels(v, "cluster"),
+    "groups": lambda v, _: _known_labels(v, "groups"),
     "time": lambda v, _: check_time(v),
     "sample_weight": lambda v, block: check_weights(v, block.n, part=True),
 }
@@ -315,12 +338,12 @@ def _probabilities(value: Any, compiled: Any) -> Any:
     return as_numpy(check_probabilities(array))
 
 
-def _known_groups(value: Any) -> np.ndarray:
-    groups = np.asarray(as_numpy(value, name="groups"))
+def _known_labels(value: Any, name: str) -> np.ndarray:
+    groups = np.asarray(as_numpy(value, name=name))
     missing = missing_mask(groups)
     if missing.any():
         raise InputError(
-            f"groups has {int(missing.sum())} missing of {len(groups)} values "
+            f"{name} has {int(missing.sum())} missing of {len(groups)} values "
             f"(first at row {int(np.argmax(missing))}). "
             "Give missing labels a name of their own, or drop the rows."
         )
@@ -348,7 +371,7 @@ def _codes(block: Rows) -> np.ndarray | None:
 
 
 def _outcomes(block: Rows) -> np.ndarray | None:
-    if "y_true" not in block.given or block.get("intervals") is None:
+    if "y_true" not in block.given or block.task != "regression":
         return None
     return np.asarray(check_vector(block.given["y_true"], name="y_true"))
 
@@ -382,6 +405,41 @@ def _covered(block: Rows) -> np.ndarray | None:
         return np.asarray(is_covered(block.given["y_true"], block.given["prediction"], classes=block.classes))
     intervals, y = block.get("interval_at_level"), block.get("outcomes")
     return None if intervals is None or y is None else np.asarray(covered_by_intervals(y, intervals))
+
+
+def _below_quantile(block: Rows) -> np.ndarray | None:
+    """Whether the outcome lies at or below the quantile whose number is the level of the block."""
+    if "quantiles" not in block.given or (y := block.get("outcomes")) is None:
+        return None
+    stated = as_numpy(block.given["quantiles"]).astype(np.float64)
+    return np.asarray(y <= check_vector(stated[:, block.level], name="quantiles", finite=False))
+
+
+def _is_positive(block: Rows) -> np.ndarray | None:
+    codes, P = block.get("codes"), block.get("probabilities")
+    return None if codes is None or P is None else np.asarray(codes == P.shape[1] - 1)
+
+
+def _positive_probability(block: Rows) -> np.ndarray | None:
+    P = block.get("probabilities")
+    return None if P is None else np.minimum(P[:, -1].astype(np.float64), 1.0)
+
+
+def _group_cell(block: Rows) -> np.ndarray | None:
+    """The labels of all attributes of a row in one text; the label itself where there is one attribute."""
+    groups = block.given.get("groups")
+    if groups is None or not is_frame(groups):
+        return block.get("groups")
+    columns = frame_columns(groups)
+    texts = [
+        _known_labels(column.to_numpy(), f"groups[{name!r}]").astype(str) for name, column in columns.items()
+    ]
+    return np.array([CELL_JOINT.join(labels) for labels in zip(*texts, strict=True)])
+
+
+def attribute_names(groups: Any) -> tuple[str, ...]:
+    """Names of the attributes of groups; none for labels given as a vector."""
+    return tuple(frame_columns(groups)) if is_frame(groups) else ()
 
 
 def _size(block: Rows) -> np.ndarray | None:
@@ -434,7 +492,9 @@ def _stated_column(which: int) -> Callable[[Rows], np.ndarray | None]:
 
 def _empty(block: Rows) -> np.ndarray | None:
     size = block.get("size")
-    return None if size is None else np.asarray(size == 0)
+    if size is None:  # what was covered elsewhere need not have a size
+        return np.zeros(block.n, dtype=bool) if "covered" in block.given else None
+    return np.asarray(size == 0)
 
 
 def _ranks(block: Rows) -> np.ndarray | None:
@@ -452,8 +512,10 @@ def _prediction(block: Rows) -> np.ndarray | None:
 
 
 def _hardness(block: Rows) -> np.ndarray | None:
-    """Rank of the true label, or distance of the outcome from the middle of the interval."""
-    intervals = block.get("interval_at_level")
+    """Rank of the true label, or distance of the outcome from the point prediction or the interval's middle."""
+    intervals, outcomes = block.get("interval_at_level"), block.get("outcomes")
+    if outcomes is not None and (point := block.get("y_pred")) is not None:
+        return np.asarray(np.abs(outcomes - point))
     if intervals is None:
         return block.get("ranks")
     return np.asarray(np.abs(block["outcomes"] - intervals.mean(axis=1)))
@@ -496,6 +558,7 @@ _LEVELLED = frozenset(
     {
         "sets_at_level",
         "interval_at_level",
+        "below_quantile",
         "covered",
         "stated_covered",
         "stated_size",
@@ -517,6 +580,10 @@ _DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
     "sets_at_level": _sets_at_level,
     "interval_at_level": _interval_at_level,
     "covered": _covered,
+    "below_quantile": _below_quantile,
+    "is_positive": _is_positive,
+    "positive_probability": _positive_probability,
+    "group_cell": _group_cell,
     "stated_covered": _stated_column(0),
     "stated_size": _stated_column(1),
     "stated_mass": _stated_column(2),

@@ -23,6 +23,7 @@ def audit_document(
     findings: Sequence[Finding],
     estimates: EstimateTable,
     pictures: Sequence[Mapping[str, Any]],
+    promises: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Plain values: the verdict, the six answers, findings, estimates and pictures.
 
@@ -38,6 +39,8 @@ def audit_document(
         Every number.
     pictures : sequence of mappings
         Curves with titles and captions.
+    promises : sequence of mappings
+        Cells of the table of promises and slices.
 
     Returns
     -------
@@ -64,6 +67,7 @@ def audit_document(
         "findings": [finding.to_dict() for finding in findings],
         "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
         "pictures": [dict(picture) for picture in pictures],
+        "promises": [dict(cell) for cell in promises],
     }
 
 

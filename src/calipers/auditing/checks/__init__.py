@@ -8,23 +8,29 @@ from calipers.auditing.check import Check
 from calipers.auditing.checks import (
     adaptive,
     coverage,
-    everywhere,
     features,
     forecast,
+    groups,
     narrow,
+    over_time,
     probabilities,
+    quantiles,
     regions,
+    risk,
 )
 
 CHECKS: tuple[Check, ...] = (
     *coverage.CHECKS,
-    *everywhere.CHECKS,
+    *groups.CHECKS,
     *features.CHECKS,
     *regions.CHECKS,
+    *over_time.CHECKS,
     *narrow.CHECKS,
     *adaptive.CHECKS,
     *probabilities.CHECKS,
+    *quantiles.CHECKS,
     *forecast.CHECKS,
+    *risk.CHECKS,
 )
 
 __all__ = ["CHECKS"]

@@ -13,8 +13,9 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.everywhere import Parts, Wording, compare_parts
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.checks.groups import Parts, Wording, calibration_of_parts, compare_parts
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights
@@ -71,8 +72,10 @@ def _ordinal(i: int) -> str:
     return f"{i}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(i, 'th') }"
 
 
-def difficulty_states(design: Design, level: Level) -> States:
+def difficulty_states(design: Design, level: Promise) -> States:
     """Coverage of parts along the ease and T-CV; sizes of sets for SSCV."""
+    if level.per_row:
+        return {}
     t_cv_options = {
         "alpha": level.alpha, "n_bins": partial(_n_bins, fewest=2), "n_calibration": design.n_calibration,
         "confidence": design.confidence, "n_draws": 999, "random_state": design.generator("t_cv"),
@@ -106,18 +109,26 @@ def _parts_along(
     return covered_rows, empty_rows.shares
 
 
-def coverage_along_difficulty(m: Measurements, level: Level) -> CheckResult:
+def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     given = "ease" in m.design.have
+    if level.per_row:
+        return _calibration_along_difficulty(m, level, given=given)
     counts, empty = m.result("parts", level)
     labels = part_names(len(counts.totals))
     parts = Parts(counts=counts, labels=labels, kind="difficulty", foremost=0)
+    code, title, question = _FAULTS[level.kind]
     wording = Wording(
-        code="CAL401", title="hard cases are covered less often", question=QUESTION,
+        code=code, title=title, question=question,
         repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
         phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
     )  # fmt: skip
-    result = compare_parts(m, level, parts, wording)
+
+    def masks(rows: Rows) -> list[np.ndarray]:
+        own = part_labels(rows)
+        return [own == label for label in labels]
+
+    result = compare_parts(m, level, parts, wording, codes=masks)
     if result.not_applicable:
         return replace(result, not_applicable="All rows are equally easy; there is nothing to compare.")
     worst = result.details["part"]
@@ -127,10 +138,38 @@ def coverage_along_difficulty(m: Measurements, level: Level) -> CheckResult:
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
         clean=f"Hard and easy rows are covered equally often ({_measure(given)}).",
         fault=result.fault + _empty_words(m, level, float(empty[worst])),
+        rows=lambda rows: part_labels(rows) == labels[worst],
     )
 
 
-def _coverage_numbers(m: Measurements, level: Level) -> list[Estimate]:
+# Kind of the promise -> code, title and question of its fault along difficulty.
+_FAULTS = {
+    "coverage": ("CAL401", "hard cases are covered less often", QUESTION),
+    "stated": ("CAL401", "hard cases are covered less often", QUESTION),
+    "probability": ("CAL508", "calibration depends on difficulty", "probabilities"),
+    "quantile": ("CAL508", "calibration of quantiles depends on difficulty", "probabilities"),
+}
+
+
+def part_labels(rows: Rows) -> np.ndarray:
+    """The part along difficulty of every row, in words."""
+    codes, n_parts = parts_of(rows["difficulty"].astype(float), _n_parts(rows.n))
+    return np.array(part_names(n_parts))[codes]
+
+
+def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
+    code, title, question = _FAULTS[level.kind]
+    repair = (
+        repairs.calibrate() if question == "probabilities" else repairs.by_difficulty(m.task, level.alpha)
+    )
+    wording = Wording(
+        code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
+        phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
+    )  # fmt: skip
+    return calibration_of_parts(m, level, wording, part_labels)
+
+
+def _coverage_numbers(m: Measurements, level: Promise) -> list[Estimate]:
     found = [replace(m.result("t_cv", level), name=f"t_cv{level.tag}")]
     if m.task == "classification":
         covered, size, counts = m.result("counts", level)
@@ -139,7 +178,7 @@ def _coverage_numbers(m: Measurements, level: Level) -> list[Estimate]:
     return found
 
 
-def _empty_words(m: Measurements, level: Level, share: float) -> str:
+def _empty_words(m: Measurements, level: Promise, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
     if m.task == "regression":
         return ""
@@ -150,7 +189,7 @@ def _measure(given: bool) -> str:
     return "by ease" if given else "by the largest probability"
 
 
-def size_states(design: Design, level: Level) -> States:
+def size_states(design: Design, level: Promise) -> States:
     """Sizes over parts along the ease (T-SS); ranks and sizes of sets for Deficit and Excess."""
     if design.head.get("hardness") is None or design.task == "regression":
         return {}
@@ -165,7 +204,7 @@ def size_states(design: Design, level: Level) -> States:
     }
 
 
-def size_along_difficulty(m: Measurements, level: Level) -> CheckResult:
+def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     """Whether sizes grow where rows are harder, given that some are."""
     base = CheckResult(code="CAL402", title="size ignores difficulty", question=QUESTION)
     rows = m.counted_rows(level)
@@ -238,7 +277,7 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
 
 
-def _size_numbers(m: Measurements, level: Level, rows: Rows) -> list[Estimate]:
+def _size_numbers(m: Measurements, level: Promise, rows: Rows) -> list[Estimate]:
     if (found := m.result("t_ss", level)) is None:
         found = t_ss(
             rows["hardness"], rows["size"], rows["difficulty"], n_bins=_n_bins(rows.n, 3),
@@ -257,7 +296,7 @@ def _size_numbers(m: Measurements, level: Level, rows: Rows) -> list[Estimate]:
     return [replace(found, name=f"t_ss{level.tag}"), *own]
 
 
-def _size_picture(m: Measurements, level: Level, rows: Rows) -> Picture:
+def _size_picture(m: Measurements, level: Promise, rows: Rows) -> Picture:
     n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
     codes, n_parts = parts_of(rows["difficulty"].astype(float), n_parts)
     unit = "labels in the set" if m.task == "classification" else "width of the interval"
@@ -294,8 +333,21 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "difficulty"),
         add=_ADD,
+        kinds=("coverage", "stated"),
+        slices="difficulty",
         states=difficulty_states,
         read=coverage_along_difficulty,
+    ),
+    Check(
+        code="CAL508",
+        title="calibration along difficulty",
+        question="probabilities",
+        needs=("ease",),
+        add="Add ease (calipers.difficulty.ease of the model and X): how easy every row is.",
+        kinds=("probability",),
+        slices="difficulty",
+        read=coverage_along_difficulty,
+        on_sample=True,
     ),
     Check(
         code="CAL402",
@@ -303,6 +355,7 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "difficulty"),
         add=_ADD,
+        slices="difficulty",
         states=size_states,
         read=size_along_difficulty,
         on_sample=True,

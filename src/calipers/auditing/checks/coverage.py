@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
-from calipers.inference import normal_quantile, wilson
+from calipers.inference import PoissonBinomialLaw, clopper_pearson, normal_quantile, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
@@ -45,31 +48,84 @@ def interval_of(estimate: Estimate) -> tuple[float, float]:
     return -np.inf if low is None else low, np.inf if high is None else high
 
 
-def coverage_counts(design: Design, level: Level) -> States:
+def coverage_counts(design: Design, level: Promise) -> States:
     """Covered and missed rows, of every size for sets of labels."""
+    if level.per_row:
+        return {}
     columns = ("covered", "size") if design.task == "classification" else ("covered",)
     return {"counts": table_of(*columns)}
 
 
-def marginal(m: Measurements, level: Level) -> CheckResult:
+def marginal(m: Measurements, level: Promise) -> CheckResult:
     """Marginal coverage against the promise, under the law of a finite calibration sample."""
+    if level.per_row or "cluster" in m.design.have:
+        return _side_by_side(m, level)
     covered, *_, weights = m.result("counts", level)
     estimate = coverage_of_rows(
         covered, alpha=level.alpha, n_calibration=m.design.n_calibration, weights=weights,
         confidence=m.confidence, name=f"coverage{level.tag}",
     )  # fmt: skip
-    result = _side(m, level, estimate, below=float(estimate) < level.promised)
+    result = replace(
+        _side(m, level, estimate, below=float(estimate) < level.promised),
+        rows=lambda rows: ~level.rows(rows)["covered"],
+    )
     several = m.sample.get("p_values") is not None or len(m.design.levels) > 1
     return replace(result, estimates=(estimate,), pictures=(by_alpha(m),) if several else ())
 
 
-def _side(m: Measurements, level: Level, estimate: Estimate, *, below: bool) -> CheckResult:
-    value, promised, noun = float(estimate), format_percent(level.promised), m.noun
+def _side_by_side(m: Measurements, level: Promise) -> CheckResult:
+    """The same for a probability per row, or rows that depend on each other, from the rows themselves."""
+    side = promise_rows(m, level)
+    if side is None:
+        return CheckResult(
+            code="CAL101", title="under-coverage", question=QUESTION,
+            not_applicable=f"{NO_EXACT_TEST}.".capitalize(),
+        )  # fmt: skip
+    promised = float(side.promised.mean())
+    estimate = coverage_of_promise(m, level, side)
+    result = _side(m, level, estimate, below=float(estimate) < promised, promised=promised)
+    return replace(result, estimates=(estimate,), rows=lambda rows: ~level.rows(rows)["covered"])
+
+
+def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> Estimate:
+    """Share of promises that were kept, with the law of independent coins, or of clusters of rows."""
+    hits, n = int(side.kept.sum()), len(side.kept)
+    effect = side.design_effect
+    low, high = clopper_pearson(hits / effect, n / effect, confidence=m.confidence)
+    fields: dict[str, Any] = {
+        "name": f"{level.name.removesuffix(level.tag)}{level.tag}" if level.kind != "coverage" or level.per_row
+        else f"coverage{level.tag}",
+        "value": hits / n, "low": float(low), "high": float(high), "confidence": m.confidence, "n": n,
+        "details": {"covered": hits, "promised": float(side.promised.mean()), "design_effect": effect},
+    }  # fmt: skip
+    if side.cluster is not None:
+        gap = replace(side, expected=side.promised)
+        p = gap.sign_test(lambda r: np.abs(r.sum(axis=1)), m.generator(f"clusters {level.key}"))
+        how = f"share of rows, interval at 1 / {effect:.3g} of the rows (design effect), test by signs of clusters"
+        return Estimate(
+            **fields, p_value=p, alternative="two-sided", method=how, reason=FEW_CLUSTERS if p is None else ""
+        )
+    law = PoissonBinomialLaw.of(side.promised)
+    null = law.interval(0.95)
+    return Estimate(
+        **fields, p_value=law.p_value(hits), alternative="two-sided", null_low=float(null.low) / n,
+        null_high=float(null.high) / n, null_level=0.95,
+        method="share of rows, Clopper-Pearson interval; law of independent coins with the promised "
+        "probabilities (Poisson-binomial)",
+    )  # fmt: skip
+
+
+def _side(
+    m: Measurements, level: Promise, estimate: Estimate, *, below: bool, promised: float | None = None
+) -> CheckResult:
+    stated = level.promised if promised is None else promised
+    value, words, noun = float(estimate), format_percent(stated), level.noun
     below_by = interval_of(estimate)
-    ends = (level.promised - below_by[1], level.promised - below_by[0])
+    ends = (stated - below_by[1], stated - below_by[0])
     low, high = ends if below else (-ends[1], -ends[0])
     luck, cap = _calibration_luck(m, level, estimate)
-    says = f"The {noun} cover {_percent(value)} of the rows; {promised} was promised"
+    promised_words = words if not level.per_row else f"{_percent(stated)} on average"
+    says = f"The {noun} cover {_percent(value)} of the rows; {promised_words} was promised"
     ending = "." if below else ": they are larger than they need to be."
     return CheckResult(
         code="CAL101" if below else "CAL102",
@@ -77,12 +133,12 @@ def _side(m: Measurements, level: Level, estimate: Estimate, *, below: bool) -> 
         question=QUESTION,
         evidence=estimate,
         p_value=estimate.p_value,
-        effect=abs(level.promised - value),
+        effect=abs(stated - value),
         effect_low=low,
         effect_high=high,
         tolerance=tolerance_at(level.alpha),
         fault=says + ending + luck,
-        clean=f"The {noun} cover {_percent(value)}, as promised ({promised}) up to sampling noise.",
+        clean=f"The {noun} cover {_percent(value)}, as promised ({promised_words}) up to sampling noise.",
         where=level.tag.strip(),
         repair=repairs.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
@@ -91,9 +147,11 @@ def _side(m: Measurements, level: Level, estimate: Estimate, *, below: bool) -> 
     )
 
 
-def _calibration_luck(m: Measurements, level: Level, estimate: Estimate) -> tuple[str, str]:
+def _calibration_luck(m: Measurements, level: Promise, estimate: Estimate) -> tuple[str, str]:
     """A healthy predictor conformalised on few rows misses by luck; without n_calibration, allow for it."""
-    if m.design.n_calibration is not None or estimate.p_value is None:
+    if m.design.n_calibration is not None or estimate.p_value is None or level.per_row:
+        return "", "issue"
+    if "cluster" in m.design.have or level.kind != "coverage":
         return "", "issue"
     rows, hits = int(estimate.n or 0), int(estimate.details["covered"])
     p = float(coverage_law(rows, level.alpha, ASSUMED_CALIBRATION).p_value(hits, "two-sided"))
@@ -191,6 +249,8 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction",),
         add="Add sets, p_values or intervals: what the predictor promises to contain the outcome.",
+        kinds=("coverage", "stated"),
+        slices="all rows",
         states=coverage_counts,
         read=marginal,
     ),
@@ -201,6 +261,7 @@ CHECKS = (
         needs=("p_values",),
         add="Add p_values, one column per class.",
         once=True,
+        slices="all rows",
         read=uniformity,
         on_sample=True,
         tasks=("classification",),

@@ -16,16 +16,18 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
-from calipers.auditing.checks.everywhere import (
+from calipers.auditing.checks.groups import (
     FEWEST_MISSES,
     PART_TOLERANCE,
     QUESTION,
     flat_p_values,
 )
-from calipers.auditing.checks.regions import regions_below, worst_rule
-from calipers.auditing.measurements import NO_EXACT_TEST, Level, Measurements
+from calipers.auditing.checks.regions import deviating_region, region_mask, regions_below, worst_rule
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promises import Promise
 from calipers.inference import ShareCounts, clopper_pearson
-from calipers.inputs import Features, Weights
+from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
@@ -44,6 +46,8 @@ OUTSIDE = (
 )
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
+# Rows from which the excess risk of a promise per row is estimated; more change little.
+MOST_ERT_ROWS = 20_000
 FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
@@ -52,8 +56,10 @@ FORESEEN = (
 SUSPECT = 0.05
 
 
-def ensemble_states(m: Measurements, level: Level) -> States:
+def ensemble_states(m: Measurements, level: Promise) -> States:
     """Models fitted on the sample, evaluated on all rows outside it; none where the sample is all rows."""
+    if level.per_row or level.two_sided or "cluster" in m.design.have:
+        return {}
     covered = m.rows_at(level)["covered"]
     if m.design.is_whole or int(np.count_nonzero(~covered)) < 2 * FEWEST_MISSES:
         return {}
@@ -64,8 +70,10 @@ def ensemble_states(m: Measurements, level: Level) -> States:
     return {"ensemble": ExcessRiskState(models, m.design.seed, confidence=m.confidence)}
 
 
-def by_features(m: Measurements, level: Level) -> CheckResult:
+def by_features(m: Measurements, level: Promise) -> CheckResult:
     """Coverage of the rows that a classifier, fitted on other rows, expects to fare worst."""
+    if level.per_row or level.two_sided or "cluster" in m.design.have:
+        return excess_risk_at_promise(m, level)
     covered = m.rows_at(level)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
@@ -105,7 +113,7 @@ class RiskyFifth:
     method: str
 
 
-def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
+def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
     """Each half of the rows judged by a model fitted on the other."""
     rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
     covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
@@ -128,7 +136,7 @@ def _cross_fitted(m: Measurements, level: Level) -> RiskyFifth:
     )  # fmt: skip
 
 
-def _outside_the_sample(m: Measurements, level: Level) -> RiskyFifth:
+def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
     """All rows outside the sample judged by models fitted on it."""
     ensemble: ExcessRiskState = m.result("ensemble", level)
     counts = ensemble.picked_counts()
@@ -143,7 +151,7 @@ def _outside_the_sample(m: Measurements, level: Level) -> RiskyFifth:
     )  # fmt: skip
 
 
-def _tenths_picture(expected: np.ndarray, rows: Rows, level: Level, confidence: float) -> Picture:
+def _tenths_picture(expected: np.ndarray, rows: Rows, level: Promise, confidence: float) -> Picture:
     order = np.argsort(expected, kind="stable")
     parts = np.array_split(order, min(10, len(expected)))
     tenth = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -156,7 +164,7 @@ def _tenths_picture(expected: np.ndarray, rows: Rows, level: Level, confidence: 
 
 
 def expectation_picture(
-    means: np.ndarray, hits: np.ndarray, rows: np.ndarray, level: Level, confidence: float
+    means: np.ndarray, hits: np.ndarray, rows: np.ndarray, level: Promise, confidence: float
 ) -> Picture:
     """Coverage of parts of the rows against what was expected of them."""
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
@@ -206,7 +214,7 @@ def _stated(picked: Rows) -> float | None:
     return float(np.average(np.sum(P * sets, axis=1), weights=picked.weights))
 
 
-def _is_foreseen(found: RiskyFifth, level: Level, high: float) -> bool:
+def _is_foreseen(found: RiskyFifth, level: Promise, high: float) -> bool:
     """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
 
     A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha at every x. Where the
@@ -215,7 +223,7 @@ def _is_foreseen(found: RiskyFifth, level: Level, high: float) -> bool:
     return found.stated is not None and found.stated <= high + tolerance_at(level.alpha)
 
 
-def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResult:
+def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckResult:
     """What the coverage of the rows picked as risky, and of the others, says."""
     counts, p = found.counts, found.p_value
     low, high = (float(end[0]) for end in counts.interval(m.confidence))
@@ -252,7 +260,81 @@ def _risk_result(m: Measurements, level: Level, found: RiskyFifth) -> CheckResul
     )
 
 
-def _with_place(m: Measurements, level: Level, result: CheckResult) -> CheckResult:
+# Kind of the promise -> code, title and question of its fault along the features.
+_FAULTS = {
+    "coverage": (CODE, TITLE, QUESTION),
+    "stated": (CODE, TITLE, QUESTION),
+    "probability": ("CAL505", "calibration depends on the features", "probabilities"),
+    "quantile": ("CAL505", "calibration of quantiles depends on the features", "probabilities"),
+}
+# Rows whose outcome is the rarer one, below which nothing can be learnt about where they are.
+_FEWEST_RARE = 20
+
+
+def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
+    """Excess risk of the promised probabilities, row by row: whether the features know better than the promise."""
+    code, title, question = _FAULTS[level.kind]
+    base = CheckResult(code=code, title=title, question=question)
+    side = promise_rows(m, level)
+    if side is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if len(side.kept) > MOST_ERT_ROWS:
+        side = side.take(
+            m.generator(f"rows {level.key}").choice(len(side.kept), MOST_ERT_ROWS, replace=False)
+        )
+    rare = int(min(side.kept.sum(), (~side.kept).sum()))
+    if rare < _FEWEST_RARE:
+        return replace(
+            base, not_applicable=f"There are {rare} rows with the rarer outcome; {_FEWEST_RARE} are needed."
+        )
+    table = ert_table(
+        check_features(side.rows.given["X"]), side.kept, alpha=1.0 - side.expected, losses=("l1", "l2"),
+        cluster=side.cluster, n_repeats=1, confidence=m.confidence,
+        random_state=m.generator(f"{code}{level.key}"),
+    )  # fmt: skip
+    tag = f"{level.tag} ({level.name})"
+    numbers = tuple(replace(e, name=f"ert {key}{tag}") for key, e in table.items())
+    risk = next(e for e in numbers if e.name.startswith("ert l1 "))
+    few = side.cluster is not None and risk.p_value is None
+    result = replace(
+        base,
+        evidence=risk,
+        p_value=risk.p_value,
+        effect=float(risk),
+        effect_low=risk.low,
+        effect_high=float(risk.high if risk.high is not None else 1.0),
+        tolerance=tolerance_at(0.1),
+        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from what was "
+        f"stated by {100 * float(risk):.1f} points on average ({level.name}).",
+        clean=f"The features do not tell where the {level.noun} are off.",
+        repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
+        estimates=numbers,
+        details={"alpha": level.alpha, "reason": FEW_CLUSTERS} if few else {"alpha": level.alpha},
+    )
+    return _place_of_promise(m, level, side, result)
+
+
+def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result: CheckResult) -> CheckResult:
+    """The result with the region that stands out most, where the test found that there is one."""
+    if result.p_value is None or result.p_value > SUSPECT or side.cluster is not None:
+        return result
+    found = deviating_region(m, level, side)
+    if found is None:
+        return result
+    rule, conditions = found
+    mask = region_mask(side.rows, conditions)
+    stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
+    place = (
+        f" Most where {rule} ({100 * mask.mean():.0f} % of the rows): {100 * stated:.1f} % stated, "
+        f"{100 * seen:.1f} % happened."
+    )
+    return replace(
+        result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
+        details=dict(result.details) | {"place": place, "shortfall": stated - seen},
+    )  # fmt: skip
+
+
+def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckResult:
     """The result with the worst place, when it is suspect and a search of the sample finds one."""
     suspect = result.p_value is not None and result.p_value < SUSPECT and (result.effect or 0.0) > 0
     if not suspect or m.sample.is_weighted:
@@ -267,18 +349,32 @@ def _with_place(m: Measurements, level: Level, result: CheckResult) -> CheckResu
     place = f" Worst where {rule} ({mass:.0f} % of the rows)."
     return replace(
         result, where=f"{rule}{level.tag}", fault=result.fault + place,
-        details=dict(result.details) | {"place": place},
+        rows=lambda rows: region_mask(rows, under[rule].details["conditions"]), details=dict(result.details) | {"place": place},
     )  # fmt: skip
 
 
+_ADD = "Add X, the features of the rows, to find where promises fail."
 CHECKS = (
     Check(
         code=CODE,
         title="coverage along the features",
         question=QUESTION,
-        needs=("prediction", "X"),
-        add="Add X, the features of the rows, to find where coverage fails.",
+        needs=("X",),
+        add=_ADD,
+        kinds=("coverage", "stated"),
+        slices="features",
         from_sample=ensemble_states,
         read=by_features,
+    ),
+    Check(
+        code="CAL505",
+        title="calibration along the features",
+        question="probabilities",
+        needs=("X",),
+        add=_ADD,
+        kinds=("probability", "quantile"),
+        slices="features",
+        read=by_features,
+        on_sample=True,
     ),
 )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.over_time import times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.inference import normal_quantile
+from calipers.inference import normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
 from calipers.performance import forecast_losses
@@ -24,24 +26,34 @@ BATCH = 100
 ENOUGH_BATCHES = 40
 # How far the chance that a later row scores worse may lie from one half.
 DRIFT = 0.03
+# Change of the mean loss, as a share of it, that is not worth acting on.
+TOLERATED_CHANGE = 0.25
+# Places at which a change is looked for, and rows that are shuffled in all.
+_MOST_CUTS = 400
+_SHUFFLED_ROWS = 8_000_000
 _PIECES = 20
 # Nobody promised that the order of a file is random: without a time it takes more to be worth a note.
 UNTIMED = 20
 
 
-def losses_of(rows: Rows) -> tuple[str, np.ndarray]:
-    """The loss people ask about: errors of the top label, absolute errors, or misses."""
+def losses_of(rows: Rows) -> tuple[str, np.ndarray] | None:
+    """The loss people ask about: as given, errors of the top label, absolute errors, or misses; None without."""
+    if rows.get("loss") is not None:
+        return "loss", rows["loss"].astype(float)
     if rows.get("probabilities") is not None:
         return "error rate", (~rows["top_is_right"]).astype(float)
-    if rows.task == "regression" and np.isfinite(rows["interval_at_level"]).all():
-        return "absolute error", rows["hardness"]
-    return "share of misses", (~rows["covered"]).astype(float)
+    hard = rows.get("hardness") if rows.task == "regression" else None
+    if hard is not None and np.isfinite(hard).all():
+        return "absolute error", hard
+    covered = rows.get("covered")
+    return None if covered is None else ("share of misses", (~covered).astype(float))
 
 
 def _fine_losses(rows: Rows) -> np.ndarray:
     """A loss with few ties, for the test of drift: the Brier score where there are probabilities."""
-    if rows.get("probabilities") is None:
-        return losses_of(rows)[1]
+    if rows.get("probabilities") is None or rows.get("loss") is not None:
+        found = losses_of(rows)
+        return np.empty(0) if found is None else found[1]
     # Scores that are equal in exact arithmetic must tie.
     return np.asarray(np.round(score_rows(rows)["brier_score"], 12))
 
@@ -53,7 +65,11 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     base = CheckResult(code="CAL601", title=title, question=QUESTION)
     if (rows := m.counted_rows()) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    name, losses = losses_of(rows)
+    if (found := losses_of(rows)) is None:
+        return replace(
+            base, not_applicable="There is no loss to forecast. Add loss, or y_pred beside y_true."
+        )
+    name, losses = found
     batch = int(min(BATCH, rows.n // ENOUGH_BATCHES))
     if batch < 1:
         reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {rows.n}."
@@ -68,24 +84,117 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)",
     )  # fmt: skip
     came = m.counted_in_order()
-    drift = _drift(came, m.confidence)
+    drift, change = _drift(came, m.confidence), change_of_mean(m, came, timed=timed)
+    # Ranks see a small change of all losses, means a large change of a few: both are tests of one null.
+    p = min(1.0, 2 * min(e.p_value if e.p_value is not None else 1.0 for e in (drift, change)))
+    by_mean = (change.p_value or 1.0) < (drift.p_value or 1.0)
+    if "cluster" in m.design.have:
+        return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
+    level = max(1e-300, abs(float(losses.mean())))
+    effects = _mean_effect(change, level) if by_mean else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
     return replace(
         base,
-        evidence=drift,
-        p_value=None if drift.p_value is None else min(1.0, drift.p_value * (1 if timed else UNTIMED)),
-        effect=abs(float(drift) - 0.5),
-        effect_low=_distance(drift),
-        tolerance=DRIFT,
-        # The order of a file need not mean anything: only a stated time makes it a warning.
-        cap="warning" if timed else "note",
-        fault=_fault(float(drift), timed=timed),
+        evidence=change if by_mean else drift,
+        p_value=min(1.0, p * (1 if timed else UNTIMED)),
+        effect=effects[0],
+        effect_low=effects[1],
+        tolerance=effects[2],
+        # The order of a file need not mean anything: only a stated time makes it a fault.
+        cap="issue" if timed else "note",
+        fault=_mean_fault(name, change, timed=timed) if by_mean else _fault(float(drift), timed=timed),
         clean=f"The next {what} will have {_article(name)} between {_number(name, low)} and "
         f"{_number(name, high)}, with probability {100 * (1 - ALPHA):.0f} %; "
         f"it is {_number(name, float(losses.mean()))} here.",
-        where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file"),
-        estimates=(forecast, drift),
+        where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file")
+        if not (timed and by_mean)
+        else f"since {change.details['changed_at']}",
+        estimates=(forecast, drift, change),
         pictures=(_picture(came, m.confidence),),
+        rows=_rows_since(change) if timed else None,
+        promise="forecast",
+        slices="time",
     )
+
+
+def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
+    """Mean loss after the time at which it changed most, minus that before, along the time or the file.
+
+    The place of the change is that of the largest standardised difference of means with a twentieth of the rows
+    on either side; its p-value is that of shuffled losses.
+    """
+    found = losses_of(rows)
+    losses = np.empty(0) if found is None else found[1]
+    times = times_of(rows) if timed else np.arange(rows.n)
+    order = np.argsort(times, kind="stable")
+    ordered, along = losses[order], times[order]
+    n, edge = len(ordered), max(2, len(ordered) // 20)
+    cuts = np.arange(edge, n - edge + 1)
+    cuts = cuts[along[cuts - 1] != along[np.minimum(cuts, n - 1)]] if timed else cuts
+    cuts = cuts[:: max(1, len(cuts) // _MOST_CUTS)]
+    base = {"name": "change of the mean loss", "n": n, "method": "largest standardised difference of means "
+            "before and after, over all times; shuffled losses"}  # fmt: skip
+    spread = float(np.std(ordered))
+    if not len(cuts) or spread <= 1e-12 * max(1.0, float(np.abs(ordered).max(initial=0.0))):
+        return Estimate(**base, value=0.0, p_value=1.0, alternative="two-sided", reason="losses do not vary",
+                        details={"changed_at": None, "before": None, "after": None})  # fmt: skip
+    scale = spread * np.sqrt(cuts * (n - cuts) / n)
+
+    def departures(values: np.ndarray) -> np.ndarray:
+        walk = np.cumsum(values - values.mean(axis=-1, keepdims=True), axis=-1)
+        return np.abs(walk[..., cuts - 1]) / scale
+
+    own = departures(ordered)
+    at = int(np.argmax(own))
+    p = _shuffled_p(ordered, departures, float(own[at]), m.generator("CAL601 shuffles"))
+    before, after = ordered[: cuts[at]], ordered[cuts[at] :]
+    gap = float(after.mean() - before.mean())
+    error = float(np.sqrt(before.var(ddof=1) / len(before) + after.var(ddof=1) / len(after)))
+    half = normal_quantile(sidak_confidence(m.confidence, 10)) * error
+    return Estimate(
+        **base, value=gap, std_error=error, low=gap - half, high=gap + half, confidence=m.confidence,
+        p_value=p, alternative="two-sided",
+        details={"changed_at": _plain(along[cuts[at]]), "before": float(before.mean()), "after": float(after.mean())},
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "iuf" else value
+
+
+def _shuffled_p(losses: np.ndarray, departures: Any, seen: float, generator: np.random.Generator) -> float:
+    """Share of shuffles whose largest departure reaches the one seen; below their resolution a sum of tails."""
+    draws = int(np.clip(_SHUFFLED_ROWS // len(losses), 99, 999))
+    reached = 0
+    for _ in range(draws):
+        reached += departures(generator.permutation(losses)).max() >= seen - 1e-9
+    p = (1 + reached) / (1 + draws)
+    # Bonferroni over about 40 independent places is on the safe side of a maximum over correlated ones.
+    return float(p if reached else min(p, 40 * 2 * stats.norm.sf(seen) + 1e-300))
+
+
+def _mean_effect(change: Estimate, level: float) -> tuple[float, float, float]:
+    """Change of the mean loss as a share of the mean, its lower end, and what is tolerated."""
+    low, high = float(change.low or 0.0), float(change.high or 0.0)
+    return abs(float(change)) / level, max(low, -high) / level, TOLERATED_CHANGE
+
+
+def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
+    before, after = (_number(name, float(change.details[key])) for key in ("before", "after"))
+    if timed:
+        return (
+            f"Since {change.details['changed_at']} the {name} is {after}; before it was {before}. No forecast "
+            "holds until this is understood."
+        )
+    return (
+        f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the {name} "
+        f"is {after}, before it is {before}. If their order means time, losses drift and no forecast holds (give "
+        "the time to be sure); if the file was sorted, it means nothing."
+    )
+
+
+def _rows_since(change: Estimate) -> Any:
+    since = change.details.get("changed_at")
+    return None if since is None else lambda rows: times_of(rows) >= since
 
 
 def _fault(chance: float, *, timed: bool) -> str:
@@ -144,7 +253,7 @@ def _distance(drift: Estimate) -> float:
 
 
 def _picture(rows: Rows, confidence: float) -> Picture:
-    name, losses = losses_of(rows)
+    name, losses = losses_of(rows) or ("loss", np.zeros(rows.n))
     time = rows.get("time")
     timed, along = time is not None, "the file" if time is None else "time"
     losses = losses if time is None else losses[np.argsort(time, kind="stable")]
@@ -172,6 +281,7 @@ CHECKS = (
         needs=(),
         add="Add what was predicted.",
         once=True,
+        slices="time",
         read=next_batch,
         on_sample=True,
     ),

@@ -212,6 +212,7 @@ CHECKS = (
         add="Add sets, p_values or intervals.",
         states=size_states,
         read=silent,
+        tasks=("classification", "regression"),
     ),
     Check(
         code="CAL302",

@@ -11,8 +11,10 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
+from calipers.auditing.promises import TOP_LABEL, Promise
 from calipers.auditing.table_states import table_of
-from calipers.metrics import cumulative_difference_curve, reliability_curve
+from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
 from calipers.metrics.reliability.classwise_states import ClasswiseState
@@ -27,6 +29,8 @@ MOST_POINTS = 400
 
 def top_states(design: Design, level: None) -> States:
     """The calibration error of the top label, and how often it is right."""
+    if "probabilities" not in design.have:
+        return {}
     options = CalibrationOptions(confidence=design.confidence, random_state=design.generator("CAL501"))
     return {"top": CalibrationState(options, column="top"), "right": table_of("top_is_right")}
 
@@ -46,8 +50,72 @@ def top_label(m: Measurements, level: None) -> CheckResult:
     says = "The top label is right more often than stated" if under else (
         "The top label is right less often than stated"
     )  # fmt: skip
-    result = _result(m, estimate, code, title, says)
-    return replace(result, estimates=(estimate, accuracy), pictures=_pictures(m))
+    top = Promise(kind="probability", number=-1, name="probability of the top label", reads=TOP_LABEL,
+                  per_row=True, two_sided=True)  # fmt: skip
+    result = _with_clusters(m, top, _result(m, estimate, code, title, says))
+    return replace(
+        result, estimates=(estimate, accuracy), pictures=_pictures(m), promise=top.name,
+        rows=_score_rows(estimate, "top_probability"),
+    )  # fmt: skip
+
+
+def _score_rows(estimate: Estimate, column: str) -> Any:
+    """Rows whose score lies in the interval where stated and observed differ most."""
+    low, high = estimate.details.get("interval") or (-np.inf, np.inf)
+    return lambda rows: (rows[column] > low) & (rows[column] <= high)
+
+
+def _with_clusters(m: Measurements, promise: Promise, result: CheckResult) -> CheckResult:
+    """The result with a test for rows that depend on each other, where there are clusters."""
+    if "cluster" not in m.design.have:
+        return result
+    side = promise_rows(m, replace(promise, number=0) if promise.number < 0 else promise)
+    if side is None:
+        return result
+    order = np.argsort(side.promised, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(side.promised[order])), len(order) - 1)
+
+    def largest(residuals: np.ndarray) -> np.ndarray:
+        walk = np.cumsum(residuals[:, order], axis=1)[:, ends]
+        return np.asarray(np.maximum(walk.max(axis=1), 0) - np.minimum(walk.min(axis=1), 0))
+
+    p = replace(side, expected=side.promised).sign_test(largest, m.generator(f"score signs {promise.name}"))
+    low, value = result.effect_low, float(result.effect or 0.0)
+    wider = np.sqrt(side.design_effect)
+    evidence = result.evidence and replace(
+        result.evidence, p_value=p, null_low=None, null_high=None, null_level=None,
+        method=f"{result.evidence.method}; test by signs of whole clusters",
+        reason=FEW_CLUSTERS if p is None else "rows depend on each other: no band of independent rows",
+    )  # fmt: skip
+    return replace(
+        result, p_value=p, evidence=evidence,
+        effect_low=None if low is None else value - wider * (value - low),
+        effect_high=None if result.effect_high is None else value + wider * (result.effect_high - value),
+    )  # fmt: skip
+
+
+def promised_elsewhere(m: Measurements, promise: Promise) -> CheckResult:
+    """Probabilities that were promised for outcomes found elsewhere, read as probabilities."""
+    side = promise_rows(m, promise) if promise.per_row else None
+    if side is None:
+        return CheckResult(
+            code="CAL501", title="over-confident probabilities", question=QUESTION,
+            not_applicable="Add promised: the probability that was stated for every row.",
+        )  # fmt: skip
+    error = calibration_error(
+        side.kept, side.promised, pos_label=True, confidence=m.confidence, random_state=m.generator("CAL501")
+    )
+    estimate = replace(error, name="calibration error of the promised probability")
+    under = estimate.details["sign"] > 0
+    result = _result(
+        m, estimate, "CAL502" if under else "CAL501",
+        f"{'under' if under else 'over'}-confident probabilities",
+        f"The promise comes true {'more' if under else 'less'} often than stated",
+    )  # fmt: skip
+    right, stated = side.kept.astype(int), side.promised
+    pictures = _reliability_pictures(m, right, stated, {}, "the promise comes true")
+    result = _with_clusters(m, promise, replace(result, estimates=(estimate,), pictures=pictures))
+    return replace(result, rows=_score_rows(estimate, "promised"))
 
 
 def _pictures(m: Measurements) -> tuple[Picture, Picture]:
@@ -55,7 +123,12 @@ def _pictures(m: Measurements) -> tuple[Picture, Picture]:
     if rows.n > MOST_DRAWN_ROWS:
         rows = rows.take(m.shuffled("reliability")[:MOST_DRAWN_ROWS])
     right, top = rows["top_is_right"].astype(int), np.minimum(rows["top_probability"].astype(float), 1.0)
-    options: dict[str, Any] = {"sample_weight": rows.weights}
+    return _reliability_pictures(m, right, top, {"sample_weight": rows.weights}, "the top label is right")
+
+
+def _reliability_pictures(
+    m: Measurements, right: np.ndarray, top: np.ndarray, options: dict[str, Any], event: str
+) -> tuple[Picture, Picture]:
     reliability = reliability_curve(right, top, random_state=m.generator("reliability curve"), **options)
     cumulative = replace(
         cumulative_difference_curve(right, top, **options), y_label="right minus stated, share"
@@ -63,7 +136,7 @@ def _pictures(m: Measurements) -> tuple[Picture, Picture]:
     return (
         Picture(
             name="reliability", question=QUESTION, title="Stated against observed",
-            caption="How often the top label is right, against its stated probability; the grey band is "
+            caption=f"How often {event}, against the stated probability; the grey band is "
             "where a calibrated model's curve would lie.", kind="line", curves=(_few_points(reliability),),
         ),
         Picture(
@@ -104,7 +177,12 @@ def single_classes(m: Measurements, level: None) -> CheckResult:
         "probabilities of a class are off",
         f"The probability of class {worst} differs from how often it happens",
     )  # fmt: skip
-    return replace(result, estimates=(result.evidence,) if result.evidence else ())
+    result = replace(result, estimates=(result.evidence,) if result.evidence else ())
+    if len(m.classes) > 2:
+        return replace(result, promise=f"probability of class {worst}")
+    (binary,) = m.design.promises_of(("probability",))
+    result = _with_clusters(m, binary, replace(result, promise=binary.name))
+    return replace(result, rows=_score_rows(estimate, "positive_probability"))
 
 
 def end_in_words(probability: float) -> str:
@@ -138,6 +216,14 @@ def range_in_words(low: float, high: float) -> str:
     if high >= 1:
         return f"probabilities above {end_in_words(low)}"
     return f"probabilities from {end_in_words(low)} to {end_in_words(high)}"
+
+
+def top_or_promised(m: Measurements, promise: None) -> CheckResult:
+    """The probability of the top label, or that promised for an outcome found elsewhere."""
+    if "probabilities" in m.design.have:
+        return top_label(m, None)
+    (own,) = m.design.promises_of(("coverage",))
+    return replace(promised_elsewhere(m, own), promise=own.name)
 
 
 def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: str) -> CheckResult:
@@ -186,12 +272,13 @@ CHECKS = (
         code="CAL501",
         title="confidence of the top label",
         question=QUESTION,
-        needs=("probabilities",),
+        needs=("stated",),
         add=_ADD,
         once=True,
+        slices="score",
         states=top_states,
-        read=top_label,
-        tasks=("classification",),
+        read=top_or_promised,
+        tasks=("classification", "outcomes"),
     ),
     Check(
         code="CAL503",
@@ -200,6 +287,7 @@ CHECKS = (
         needs=("probabilities",),
         add=_ADD,
         once=True,
+        slices="score",
         states=class_states,
         read=single_classes,
         tasks=("classification",),

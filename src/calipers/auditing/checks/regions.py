@@ -10,9 +10,14 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import interval_of, rows_for, tolerance_at
-from calipers.auditing.checks.everywhere import FEWEST_MISSES, PART_TOLERANCE, QUESTION
-from calipers.auditing.measurements import Level, Measurements
+from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
+from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise_rows import PromiseRows
+from calipers.auditing.promises import Promise
+from calipers.inputs import check_features
+from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions
+from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
@@ -24,9 +29,11 @@ NO_WEIGHTS = (
 )
 
 
-def by_regions(m: Measurements, level: Level) -> CheckResult:
+def by_regions(m: Measurements, level: Promise) -> CheckResult:
     """The worst region that a search on one half of the rows finds, measured on the other half."""
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
+    if level.per_row or "cluster" in m.design.have:
+        return replace(base, not_applicable="The worst region is named with CAL202.")
     if m.sample.is_weighted:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
@@ -39,9 +46,29 @@ def by_regions(m: Measurements, level: Level) -> CheckResult:
     return _result(m, level, worst_rule(under), under, clean)
 
 
-def regions_below(m: Measurements, level: Level) -> dict[str, Estimate]:
+def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
     """Rule -> coverage of the regions found to lie below all rows; searched once for every check."""
     return m.kept(f"regions{level.tag}", lambda: _search(m, level))
+
+
+def deviating_region(
+    m: Measurements, level: Promise, side: PromiseRows
+) -> tuple[str, list[tuple[str, str, object]]] | None:
+    """The region in which a promise per row is kept least well, as a rule and its conditions."""
+    features = check_features(side.rows.given["X"])
+    table = failing_regions(
+        features, side.kept, alpha=1.0 - side.expected, min_mass=SMALLEST_MASS, keep="all",
+        confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
+    )  # fmt: skip
+    if not table:
+        return None
+    rule = min(table, key=lambda key: table[key].p_value or 1.0)
+    return rule, table[rule].details["conditions"]
+
+
+def region_mask(rows: Rows, conditions: list[tuple[str, str, object]]) -> np.ndarray:
+    """Which rows lie in a region."""
+    return rows_that_satisfy(conditions, check_features(rows.given["X"]))
 
 
 def worst_rule(under: dict[str, Estimate]) -> str:
@@ -49,7 +76,7 @@ def worst_rule(under: dict[str, Estimate]) -> str:
     return min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
 
 
-def _search(m: Measurements, level: Level) -> dict[str, Estimate]:
+def _search(m: Measurements, level: Promise) -> dict[str, Estimate]:
     # Regions are compared with what all rows reach: a wrong level is the first question, not this one.
     covered = m.rows_at(level)["covered"]
     reference = 1.0 - min(level.promised, float(covered.mean()))
@@ -60,7 +87,9 @@ def _search(m: Measurements, level: Level) -> dict[str, Estimate]:
     return {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
 
 
-def _result(m: Measurements, level: Level, rule: str, under: dict[str, Estimate], clean: str) -> CheckResult:
+def _result(
+    m: Measurements, level: Promise, rule: str, under: dict[str, Estimate], clean: str
+) -> CheckResult:
     found = under[rule]
     low, high = interval_of(found)
     rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
@@ -86,11 +115,12 @@ def _result(m: Measurements, level: Level, rule: str, under: dict[str, Estimate]
         rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),
         pictures=(_picture(under, level, m.confidence),),
+        rows=lambda rows: region_mask(rows, found.details["conditions"]),
         details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},
     )
 
 
-def _picture(under: dict[str, Estimate], level: Level, confidence: float) -> Picture:
+def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> Picture:
     shown = sorted(under, key=lambda rule: float(under[rule]))
     ends = np.array([interval_of(under[rule]) for rule in shown])
     curve = Curve(
@@ -113,8 +143,9 @@ CHECKS = (
         code=CODE,
         title="regions of the features",
         question=QUESTION,
-        needs=("prediction", "X"),
+        needs=("X",),
         add="Add X, the features of the rows, to find where coverage fails.",
+        slices="features",
         read=by_regions,
         on_sample=True,
     ),

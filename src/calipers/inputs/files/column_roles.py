@@ -84,6 +84,8 @@ class Roles:
         Columns that are read for nothing, because they name their rows.
     feature_names : tuple of str
         Names of the columns of X, where X is one array.
+    quantile_levels : tuple of float
+        Levels of the quantiles, where they are one array.
     layers : tuple of int
         Which levels are read, in their order, where sets or intervals are one array; all when empty.
 
@@ -97,6 +99,7 @@ class Roles:
     columns: dict[str, dict[Key, str]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
+    quantile_levels: tuple[float, ...] = ()
     layers: tuple[int, ...] = ()
 
     def described(self) -> dict[str, str]:
@@ -141,6 +144,8 @@ class Roles:
 def _in_words(single: Field, label: str) -> str:
     if single.layout == "end":
         return label or single.argument
+    if single.layout in {"per level", "attributes"} and label:
+        return f"{single.option} {label}"
     return f"{single.said} of class {label}" if single.layout == "per class" and label else single.said
 
 
@@ -164,13 +169,15 @@ def assign_roles(
         own, others = choice.named(single), choice.named_for_others(single)
         free = [column for column in columns if column in own or column not in taken | others]
         matched = _match(free, single, choice)
-        if not (matched or single.argument in found) and (
-            single.name in choice.chosen or single.name == "y_true"
-        ):
+        if not (matched or single.argument in found) and single.name in choice.chosen:
             raise _no_column(single, choice.patterns(single), columns, place)
+        if single.beside and single.beside not in found and single.name not in choice.chosen:
+            continue
         if matched:
             found[single.argument] = found.get(single.argument, {}) | matched
             taken |= set(matched.values())
+    if not found.keys() & {"y_true", "covered", "pit", "loss"}:
+        raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
     if arrays and unknown and "X" not in choice.chosen:
         raise InputError(
@@ -187,9 +194,13 @@ def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[
     if single.layout == "rest" and single.name not in choice.chosen:
         return {(column, None): column for column in columns}
     found: dict[Key, str] = {}
-    for pattern in choice.patterns(single):
+    patterns = choice.patterns(single)
+    if single.layout == "attributes" and single.name not in choice.chosen:
+        patterns = (single.column, f"{single.column}_*")
+    several = single.layout == "attributes" and len(choice.chosen.get(single.name, ())) > 1
+    for pattern in patterns:
         for column in columns:
-            key = _key(column, pattern, single)
+            key = (column, None) if several and column == pattern else _key(column, pattern, single)
             if key is None or column in found.values():
                 continue
             if key in found:
@@ -202,7 +213,7 @@ def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[
 
 def _key(column: str, pattern: str, single: Field) -> Key | None:
     """What the column stands for under the pattern; None without a match."""
-    if single.layout == "column":
+    if single.layout == "column" or (single.layout == "attributes" and "*" not in pattern):
         return ("", None) if column == pattern else None
     if single.layout == "rest":
         return (column, None) if re.match(translate(pattern), column) else None
@@ -210,7 +221,7 @@ def _key(column: str, pattern: str, single: Field) -> Key | None:
         stem, level = (column, None) if column == pattern else _split_level(column, "@_")
         return (single.name, level) if stem == pattern else None
     label = _star(column, pattern)
-    if label is None:
+    if label is None or (single.layout == "per level" and not _is_level(label)):
         return None
     return _split_level(label, "@") if single.levels else (label, None)
 
@@ -224,6 +235,14 @@ def _star(column: str, pattern: str) -> str | None:
     head, tail = pattern.split("*", 1)
     tail = tail.replace("*", "")
     return column[len(head) : len(column) - len(tail) if tail else None] or None
+
+
+def _is_level(text: str) -> bool:
+    """Whether the text is a number strictly between 0 and 1: q_0.9 is a quantile, q_total is not."""
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False
 
 
 def _split_level(name: str, joints: str) -> Key:
@@ -271,8 +290,8 @@ def _some(columns: Iterable[str], shown: int = 8) -> str:
 
 # What a derived column of `calipers.inputs.rows.Rows` is made of: the first of these that the file has.
 _MADE_OF: dict[str, tuple[str, ...]] = {
-    "covered": ("sets", "intervals", "p_values"),
-    "size": ("sets", "intervals", "p_values"),
+    "covered": ("covered", "sets", "intervals", "p_values"),
+    "size": ("size", "sets", "intervals", "p_values"),
     "empty": ("sets", "intervals", "p_values"),
     "sets_at_level": ("sets", "p_values"),
     "prediction": ("sets", "intervals", "p_values"),
@@ -283,6 +302,13 @@ _MADE_OF: dict[str, tuple[str, ...]] = {
     "difficulty": ("ease", "probabilities"),
     "top_probability": ("probabilities",),
     "top_is_right": ("probabilities",),
+    "is_positive": ("probabilities",),
+    "positive_probability": ("probabilities",),
+    "stated_covered": ("probabilities",),
+    "stated_size": ("probabilities",),
+    "stated_mass": ("probabilities",),
+    "below_quantile": ("quantiles",),
+    "group_cell": ("groups",),
     "codes": ("probabilities", "p_values", "sets"),
 }
 

@@ -101,11 +101,15 @@ class _Table:
     def column(self, argument: str) -> Any:
         """A single column."""
         name, holds = self.roles.columns[argument]["", None], fields_of(argument)[0].holds
-        if argument == "y_true" and "intervals" in self.roles.columns:
+        if argument == "y_true" and self.roles.columns.keys() & {"intervals", "quantiles"}:
             self.numbers([name], "numbers")
         elif holds == "numbers":
             (series,) = self.numbers([name], "numbers")
             return series.to_numpy() if _is_array(series) else column_matrix([series])[:, 0]
+        if holds == "flags":
+            (series,) = self.numbers([name], _NEEDED[holds])
+            self.require_filled(series)
+            return series.to_numpy()
         if holds != "anything":
             self.require_filled(self.frame[name])
         return self.labels(self.frame[name])
@@ -140,6 +144,27 @@ class _Table:
         matrices = [column_matrix(layer) for layer in layers]
         matrix = matrices[0] if len(matrices) == 1 else np.stack(matrices, axis=-1)
         return matrix[:, 0] if argument == "probabilities" and matrix.shape[1] == 1 else matrix
+
+    def table(self, argument: str) -> Any:
+        """A column per quantile or attribute as a frame whose columns are named after them."""
+        import polars as pl
+
+        columns, field = self.roles.columns[argument], fields_of(argument)[0]
+        if ("", None) in columns and len(columns) == 1:
+            if field.holds != "numbers":
+                return self.labels(self.frame[columns["", None]])
+            Q, levels = self.array(argument), self.roles.quantile_levels
+            if len(levels) != np.shape(Q)[1]:
+                raise InputError(
+                    f"quantiles of {self.place} need quantile_levels, one per column ({np.shape(Q)[1]}), "
+                    f"got {len(levels)}."
+                )
+            return quantile_table(Q, levels)
+        if field.holds == "numbers":
+            self.numbers(list(columns.values()), "numbers")
+            columns = dict(sorted(columns.items(), key=lambda item: float(item[0][0])))
+        named = {label or field.option: self.frame[name] for (label, _), name in columns.items()}
+        return pl.DataFrame(named)
 
     def rest(self, argument: str) -> Any:
         """The features as a frame, or the matrix of an npz file."""
@@ -185,9 +210,26 @@ class _Table:
 _READ: dict[str, Callable[[_Table, str], Any]] = {
     "column": _Table.column,
     "per class": _Table.matrix,
+    "per level": _Table.table,
+    "attributes": _Table.table,
     "end": _Table.matrix,
     "rest": _Table.rest,
 }
+
+
+def quantile_table(quantiles: Any, levels: Sequence[float]) -> pl.DataFrame:
+    """Quantiles (n, Q) as a frame whose columns are named after their levels, in rising order.
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.columns_to_arrays import quantile_table
+    >>> quantile_table([[5.0, 1.0]], [0.9, 0.1]).columns
+    ['0.1', '0.9']
+    """
+    import polars as pl
+
+    Q = np.asarray(quantiles, dtype=np.float64)
+    return pl.DataFrame({f"{levels[j]:g}": Q[:, j] for j in np.argsort(levels)})
 
 
 def _is_array(series: pl.Series) -> bool:

@@ -135,7 +135,11 @@ def open_files(
 def roles_of(reader: Reader, choice: ColumnChoice, path: str) -> Roles:
     """The role of every column of a file."""
     roles = assign_roles(reader.columns, choice, place=path, arrays=reader.arrays)
-    return replace(roles, feature_names=tuple(map(str, reader.stated.get("feature_names", ()))))
+    return replace(
+        roles,
+        feature_names=tuple(map(str, reader.stated.get("feature_names", ()))),
+        quantile_levels=tuple(map(float, reader.stated.get("quantile_levels", ()))),
+    )
 
 
 def _identifiers(reader: Reader, roles: Roles) -> list[str]:

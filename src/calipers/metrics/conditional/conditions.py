@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,3 +117,43 @@ def rule_in_words(rule: Rule, features: Features) -> str:
                 kind, value = next(iter(ends.items()))
                 parts.append(f"{name} {kind} {value:.12g}")
     return " and ".join(parts)
+
+
+def conditions_of(rule: Rule, features: Features) -> list[tuple[str, str, object]]:
+    """The conditions of a rule as plain values: name of the column, sign, bound or category.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_features
+    >>> from calipers.metrics.conditional.conditions import Condition, conditions_of
+    >>> conditions_of((Condition(1, ">", 2.5),), check_features([[0.0, 1.0], [0.0, 4.0]]))
+    [('x1', '>', 2.5)]
+    """
+    found: list[tuple[str, str, object]] = []
+    for condition in rule:
+        labels = features.categories[condition.column]
+        value: object = condition.value if labels is None else str(labels[int(condition.value)])
+        found.append((features.names[condition.column], condition.kind, value))
+    return found
+
+
+def rows_that_satisfy(conditions: Sequence[tuple[str, str, object]], features: Features) -> np.ndarray:
+    """Rows of another table, with the same columns, that satisfy every condition.
+
+    Examples
+    --------
+    >>> from calipers.inputs import check_features
+    >>> from calipers.metrics.conditional.conditions import rows_that_satisfy
+    >>> rows_that_satisfy([("x1", ">", 2.5)], check_features([[0.0, 1.0], [0.0, 4.0]])).tolist()
+    [False, True]
+    """
+    held = np.ones(len(features), dtype=bool)
+    for name, kind, value in conditions:
+        column = features.names.index(name)
+        labels = features.categories[column]
+        if labels is not None and kind != "missing":
+            known = [str(label) for label in labels]
+            # A category that these rows do not have is held by none of them.
+            value = known.index(str(value)) if value in known else -1
+        held &= Condition(column, kind, float(value)).holds(features)  # type: ignore[arg-type]
+    return held

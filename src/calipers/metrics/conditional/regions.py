@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from calipers.metrics.conditional.conditions import (
     Condition,
     Rule,
     all_conditions,
+    conditions_of,
     rule_holds,
     rule_in_words,
     simplified,
@@ -101,7 +102,7 @@ def failing_regions(
     EstimateTable
         Rule in words -> `Estimate` of its coverage. The p-value is adjusted for the number of regions
         tested (Holm), the interval is Clopper-Pearson at the Sidak level. ``details``: "mass" (share of the
-        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence".
+        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence", "conditions" (column, sign and value).
 
     Raises
     ------
@@ -229,6 +230,8 @@ def _measure(
         found[words] = _region(
             words, shares[k], ends, totals[k], totals[k] / len(z), risk[k], p_values[k], target, level
         )
+        own = {"conditions": conditions_of(rules[kept[k]], features)}
+        found[words] = replace(found[words], details=dict(found[words].details) | own)
     return found
 
 

@@ -1,0 +1,212 @@
+"""CAL204 and CAL506: is every promise kept at all times, and if not, since when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.coverage import tolerance_at
+from calipers.auditing.checks.groups import PART_TOLERANCE, QUESTION
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promises import Promise
+from calipers.inference import clopper_pearson, sidak_confidence
+from calipers.inputs.rows import Rows
+from calipers.metrics import change_over_time
+from calipers.results import Curve, Estimate
+
+# Kind of the promise -> code, title and question of a change.
+_FAULTS = {
+    "coverage": ("CAL204", "coverage changes over time", QUESTION),
+    "stated": ("CAL204", "coverage changes over time", QUESTION),
+    "probability": ("CAL506", "calibration changes over time", "probabilities"),
+    "quantile": ("CAL506", "calibration of quantiles changes over time", "probabilities"),
+}
+# The place of the change was chosen among many; intervals before and after it are as wide as those of so many.
+_PLACES = 10
+_PIECES = 20
+_FEWEST_ROWS = 40
+
+
+def over_time(m: Measurements, promise: Promise) -> CheckResult:
+    """The largest departure of a promise over windows of time, and the shares before and after it began."""
+    code, title, question = _FAULTS[promise.kind]
+    base: dict[str, Any] = {"code": code, "title": title, "question": question}
+    side = promise_rows(m, promise)
+    if side is None:
+        return CheckResult(**base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if len(side.kept) < _FEWEST_ROWS:
+        return CheckResult(**base, not_applicable=f"A change over time needs {_FEWEST_ROWS} rows.")
+    times = times_of(side.rows)
+    if len(np.unique(times)) < 2:
+        return CheckResult(**base, not_applicable="All rows have one time; there is nothing to compare.")
+    change = change_over_time(
+        side.kept, times, alpha=1.0 - side.promised if promise.per_row else promise.alpha,
+        random_state=m.generator(f"{code}{promise.key}"),
+    )  # fmt: skip
+    p = change.p_value if side.cluster is None else _clustered(m, promise, side)
+    picture = _picture(m, promise, side, times, base)
+    since = change.details.get("changed_at")
+    if since is None:
+        return CheckResult(**base, p_value=p, clean=_clean(promise), pictures=(picture,))
+    return CheckResult(
+        **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
+        repair=repairs.calibrate() if question == "probabilities" else repairs.reconformalise(m.task, promise.alpha),
+        pictures=(picture,), rows=lambda rows: _after(rows, change),
+    )  # fmt: skip
+
+
+def times_of(rows: Rows) -> np.ndarray:
+    """Times as they were given: numbers, or dates to the day where all are whole days."""
+    given = np.asarray(rows.given["time"]).reshape(-1)
+    if given.dtype.kind not in "MOUS":
+        return rows["time"]
+    dates = rows["time"].astype(np.int64).astype("datetime64[us]")
+    for unit in ("D", "s"):
+        if np.array_equal(dates.astype(f"datetime64[{unit}]").astype("datetime64[us]"), dates):
+            return dates.astype(f"datetime64[{unit}]")
+    return dates
+
+
+def _after(rows: Rows, change: Estimate) -> np.ndarray:
+    """Rows from the change on, up to its end where it passed."""
+    times, until = times_of(rows), change.details.get("until")
+    inside = times >= change.details["changed_at"]
+    return np.asarray(inside if until is None else inside & (times <= until))
+
+
+def _clean(promise: Promise) -> str:
+    return f"The {promise.noun} keep their promise equally well at all times."
+
+
+def _clustered(m: Measurements, promise: Promise, side: PromiseRows) -> float | None:
+    """P-value of the largest sum of residuals up to any time, by signs of clusters."""
+    order = np.argsort(times_of(side.rows), kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(side.rows["time"][order]) != 0, False))
+    if not len(ends):
+        return None
+    share = (ends + 1) / len(order)
+    scale = np.sqrt(share * (1 - share))
+
+    def largest(residuals: np.ndarray) -> np.ndarray:
+        walk = np.cumsum(residuals[:, order], axis=1)
+        bridge = walk[:, ends] - share * walk[:, -1:]
+        # Near the ends the scale is no smaller than that of twentieths, so that few rows do not decide.
+        return np.asarray((np.abs(bridge) / np.maximum(scale, 0.2)).max(axis=1))
+
+    return side.sign_test(largest, m.generator(f"time signs {promise.key}"))
+
+
+def _numbers(
+    m: Measurements, promise: Promise, side: PromiseRows, change: Estimate, p: float | None
+) -> dict[str, Any]:
+    after = _after(side.rows, change)
+    together = sidak_confidence(m.confidence, _PLACES)
+    (before_gap, before_ends), (after_gap, after_ends) = (
+        _gap(side, mask, together) for mask in (~after, after)
+    )
+    worst = after_gap if promise.two_sided or after_gap < before_gap else before_gap
+    ends = after_ends if promise.two_sided or after_gap < before_gap else before_ends
+    if promise.two_sided and abs(before_gap) > abs(after_gap):
+        worst, ends = before_gap, before_ends
+    effect, low = (abs(worst), max(ends[0], -ends[1])) if promise.two_sided else (-worst, -ends[1])
+    shares = [float(side.kept[mask].mean()) for mask in (~after, after)]
+    means = [float(side.promised[mask].mean()) for mask in (~after, after)]
+    evidence = Estimate(
+        **(change.to_dict() | {"name": f"change over time{promise.tag} ({promise.name})", "p_value": p}
+           | ({} if p is not None else {"reason": FEW_CLUSTERS}))
+    )  # fmt: skip
+    return {
+        "evidence": evidence,
+        "p_value": p,
+        "effect": float(effect),
+        "effect_low": float(low),
+        "effect_high": float(max(abs(ends[0]), abs(ends[1]))),
+        "tolerance": PART_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha),
+        "fault": _sentence(promise, change, shares, means),
+        "estimates": (evidence,),
+        "details": {
+            "alpha": promise.alpha,
+            "shortfall": float(-worst),
+            "changed_at": str(change.details["changed_at"]),
+        },
+    }
+
+
+def _gap(side: PromiseRows, mask: np.ndarray, confidence: float) -> tuple[float, tuple[float, float]]:
+    """Kept minus promised in some rows, with its interval."""
+    rows, effect = int(mask.sum()), side.design_effect
+    if not rows:
+        return 0.0, (-1.0, 1.0)
+    hits, promised = float(side.kept[mask].sum()), float(side.promised[mask].mean())
+    low, high = clopper_pearson(hits / effect, rows / effect, confidence=confidence)
+    return hits / rows - promised, (float(low) - promised, float(high) - promised)
+
+
+def _sentence(promise: Promise, change: Estimate, shares: list[float], means: list[float]) -> str:
+    since, until = (change.details.get(key) for key in ("changed_at", "until"))
+    when = f"Since {since}" if until is None else f"From {since} to {until}"
+    if not promise.per_row:
+        return (
+            f"{when} the {promise.noun} cover {100 * shares[1]:.1f} %, otherwise {100 * shares[0]:.1f} %; "
+            f"{100 * promise.promised:.3g} % was promised."
+        )
+    return (
+        f"{when} {100 * means[1]:.1f} % were stated and {100 * shares[1]:.1f} % happened; otherwise "
+        f"{100 * means[0]:.1f} % and {100 * shares[0]:.1f} % ({promise.name})."
+    )
+
+
+def _picture(
+    m: Measurements, promise: Promise, side: PromiseRows, times: np.ndarray, base: dict[str, Any]
+) -> Picture:
+    order = np.argsort(side.rows["time"], kind="stable")
+    pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
+    gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
+    shift = 0.0 if promise.per_row else promise.promised
+    curve = Curve(
+        name=f"{promise.name} over time", x=np.array([np.median(side.rows["time"][piece]) for piece in pieces]),
+        y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
+        high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
+        y_label="happened minus stated" if promise.per_row else "coverage",
+        method="pieces of equally many rows, Clopper-Pearson",
+        details={"times": [str(times[piece[len(piece) // 2]]) for piece in pieces]},
+    )  # fmt: skip
+    what = "Happened minus stated" if promise.per_row else "Coverage"
+    return Picture(
+        name=f"{base['code']}_over_time_{promise.key}", question=base["question"],
+        title=f"{what} over time{promise.tag}", kind="points", curves=(curve,), reference=shift,
+        caption="Pieces of equally many rows, earliest first; at the line the promise is kept.",
+        labels=tuple(str(times[piece[len(piece) // 2]]) for piece in pieces),
+    )  # fmt: skip
+
+
+_ADD = "Add time: when each row happened, to see whether promises are kept at all times."
+CHECKS = (
+    Check(
+        code="CAL204",
+        title="coverage over time",
+        question=QUESTION,
+        needs=("time",),
+        add=_ADD,
+        kinds=("coverage", "stated"),
+        slices="time",
+        read=over_time,
+        on_sample=True,
+    ),
+    Check(
+        code="CAL506",
+        title="calibration over time",
+        question="probabilities",
+        needs=("time",),
+        add=_ADD,
+        kinds=("probability", "quantile"),
+        slices="time",
+        read=over_time,
+        on_sample=True,
+    ),
+)

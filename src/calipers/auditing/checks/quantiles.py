@@ -1,0 +1,152 @@
+"""CAL507: can stated quantiles, or a whole predictive distribution, be read as probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calipers.arrays import as_numpy, frame_columns
+from calipers.auditing import repairs
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.inference import holm, wilson
+from calipers.metrics import crps, pit_uniformity, quantile_calibration
+from calipers.results import Curve, Estimate
+
+QUESTION = "probabilities"
+CODE, TITLE = "CAL507", "quantiles are off"
+# Share of all rows by which stated and observed frequencies may differ.
+TOLERANCE = 0.02
+
+
+def quantiles_and_pit(m: Measurements, promise: None) -> list[CheckResult]:
+    """Share of outcomes below every stated quantile, and uniformity of the PIT values."""
+    found = []
+    if "quantiles" in m.design.have:
+        found.append(_quantiles(m))
+    if "pit" in m.design.have:
+        found.append(_pit(m))
+    return found
+
+
+def _quantiles(m: Measurements) -> CheckResult:
+    base = CheckResult(code=CODE, title=TITLE, question=QUESTION, promise="quantiles")
+    if (rows := m.counted_rows()) is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    levels = [float(level) for level in frame_columns(rows.given["quantiles"])]
+    Q = as_numpy(rows.given["quantiles"]).astype(float)
+    shares = quantile_calibration(rows["outcomes"], Q, levels=levels, n_calibration=m.design.n_calibration)
+    p_values = np.array([1.0 if e.p_value is None else e.p_value for e in shares.values()])
+    at = int(np.argmin(p_values))
+    level, worst = levels[at], list(shares.values())[at]
+    low, high = (
+        float(end if end is not None else other) for end, other in ((worst.low, 0.0), (worst.high, 1.0))
+    )
+    over = float(worst) > level
+    ends = (low - level, high - level) if over else (level - high, level - low)
+    numbers = tuple(replace(e, name=f"share below quantile {key}") for key, e in shares.items())
+    score = (crps(rows["outcomes"], Q, levels=levels),) if len(levels) > 1 else ()
+    return replace(
+        base,
+        evidence=replace(worst, name=f"share below quantile {level:g}"),
+        p_value=float(holm(p_values)[at]),
+        effect=abs(float(worst) - level),
+        effect_low=ends[0],
+        effect_high=ends[1],
+        tolerance=TOLERANCE,
+        fault=f"{100 * float(worst):.1f} % of the outcomes lie at or below the quantile stated for "
+        f"{100 * level:g} %.",
+        clean="As many outcomes lie below every quantile as stated, up to sampling noise.",
+        where=f"quantile {level:g}",
+        repair=repairs.reconformalise(m.task, 0.1),
+        estimates=(*numbers, *score),
+        pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
+        rows=lambda given: given.at(at)["below_quantile"],
+    )
+
+
+def _share_picture(levels: list[float], shares: tuple[Estimate, ...], n: int, confidence: float) -> Picture:
+    y = np.array([float(e) for e in shares])
+    low, high = wilson(np.rint(y * n), n, confidence=confidence)
+    curve = Curve(
+        name="share below", x=np.array(levels), y=y, low=np.asarray(low), high=np.asarray(high),
+        confidence=confidence, x_label="stated level", y_label="share of outcomes at or below",
+        method="share of rows, Wilson interval",
+    )  # fmt: skip
+    return Picture(
+        name="CAL507_quantiles", question=QUESTION, title="Outcomes below every quantile",
+        caption="On the diagonal as many outcomes lie below a quantile as stated.", kind="points",
+        curves=(curve,),
+    )  # fmt: skip
+
+
+def _pit(m: Measurements) -> CheckResult:
+    base = CheckResult(code=CODE, title="predictive distributions are off", question=QUESTION, promise="PIT")
+    if (rows := m.counted_rows()) is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    pit = np.asarray(rows["pit"], dtype=float)
+    estimate = pit_uniformity(pit, confidence=m.confidence)
+    level, gap = _largest_gap(pit)
+    # The band of Dvoretzky, Kiefer, Wolfowitz and Massart holds at all levels at once.
+    half = float(np.sqrt(np.log(2 / (1 - m.confidence)) / (2 * len(pit))))
+    spread = float(np.std(pit)) * np.sqrt(12.0)
+    shape = "too narrow" if spread > 1.05 else "too wide" if spread < 0.95 else "shifted"
+    return replace(
+        base,
+        evidence=estimate,
+        p_value=estimate.p_value,
+        effect=abs(gap),
+        effect_low=abs(gap) - half,
+        effect_high=abs(gap) + half,
+        tolerance=TOLERANCE,
+        fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point lie "
+        f"{100 * (level + gap):.1f} % of the outcomes.",
+        clean="The PIT values are spread evenly, as those of right distributions are.",
+        where=f"PIT up to {level:.2f}",
+        repair=repairs.reconformalise(m.task, 0.1),
+        estimates=(replace(estimate, name="uniformity of the PIT values"),),
+        pictures=(_pit_picture(pit, half, m.confidence),),
+        rows=lambda given: given["pit"] <= level,
+    )
+
+
+def _largest_gap(pit: np.ndarray) -> tuple[float, float]:
+    """The level at which the share of smaller PIT values differs most from it, and by how much."""
+    ordered, n = np.sort(pit), len(pit)
+    above = np.arange(1, n + 1) / n - ordered
+    below = np.arange(n) / n - ordered
+    at = int(np.argmax(np.maximum(above, -below)))
+    return float(ordered[at]), float(above[at] if above[at] >= -below[at] else below[at])
+
+
+def _pit_picture(pit: np.ndarray, half: float, confidence: float) -> Picture:
+    grid = np.linspace(0.0, 1.0, 51)
+    share = np.searchsorted(np.sort(pit), grid, side="right") / len(pit)
+    curve = Curve(
+        name="PIT", x=grid, y=share, null_low=np.clip(grid - half, 0, 1), null_high=np.clip(grid + half, 0, 1),
+        null_level=confidence, x_label="PIT value", y_label="share of rows up to it",
+        method="empirical distribution; band of right distributions (Dvoretzky-Kiefer-Wolfowitz-Massart)",
+    )  # fmt: skip
+    return Picture(
+        name="CAL507_pit", question=QUESTION, title="Distribution of the PIT values",
+        caption="Right predictive distributions stay inside the grey band around the diagonal.", kind="line",
+        curves=(curve,),
+    )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        title="quantiles and predictive distributions",
+        question=QUESTION,
+        needs=("distribution",),
+        add="Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities.",
+        once=True,
+        slices="all rows",
+        read=quantiles_and_pit,
+        on_sample=True,
+        tasks=("regression",),
+    ),
+)

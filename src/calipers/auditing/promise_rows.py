@@ -1,0 +1,132 @@
+"""The rows of a promise side by side: outcome, promised probability and cluster of each, for tests on slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from calipers.auditing.measurements import Measurements
+from calipers.auditing.promises import Promise
+from calipers.inference import (
+    FEWEST_CLUSTERS,
+    cluster_sign_test,
+    design_effect,
+    fit_logistic,
+    logistic_log_likelihood,
+)
+from calipers.inputs.rows import Rows
+
+# Log-odds beyond this are certainties: exp(-16) is one in nine million.
+_CERTAIN = 16.0
+# A recalibration of all rows is taken into account when the rows ask for it at this level.
+_ASKED = 0.05
+
+FEW_CLUSTERS = (
+    f"Rows depend on each other inside clusters, and there are fewer than {FEWEST_CLUSTERS} of them: no test."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromiseRows:
+    """Outcomes and promises of some rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows as the promise reads them, whole-number weights written out.
+    kept : bool array (n,)
+        Whether the promise came true.
+    promised : array (n,)
+        Its probability.
+    expected : array (n,)
+        The same after one recalibration of all rows, where these ask for it: what differs between slices is
+        then not what is wrong with all of them.
+    cluster : array (n,) or None
+        Rows that depend on each other share a value.
+    """
+
+    rows: Rows
+    kept: np.ndarray
+    promised: np.ndarray
+    expected: np.ndarray
+    cluster: np.ndarray | None
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """Outcome minus expectation."""
+        return np.asarray(self.kept - self.expected)
+
+    def take(self, which: np.ndarray) -> PromiseRows:
+        """Some of the rows."""
+        cluster = None if self.cluster is None else self.cluster[which]
+        return PromiseRows(
+            self.rows.take(which), self.kept[which], self.promised[which], self.expected[which], cluster
+        )
+
+    @property
+    def design_effect(self) -> float:
+        """Rows that count as one independent row, on average."""
+        return 1.0 if self.cluster is None else design_effect(self.residuals, self.cluster)
+
+    def sign_test(
+        self, statistic: Callable[[np.ndarray], np.ndarray], generator: np.random.Generator
+    ) -> float | None:
+        """P-value by signs of whole clusters; None with too few of them."""
+        if self.cluster is None:
+            raise RuntimeError("a sign test needs clusters")
+        return cluster_sign_test(self.residuals, self.cluster, statistic, generator)
+
+
+def promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:
+    """The sample as the promise reads it; None with importance weights, for which there is no exact test."""
+    return m.kept(f"promise rows {promise.key}", lambda: _promise_rows(m, promise))
+
+
+def _promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:
+    rows = m.counted_rows(promise)
+    if rows is None:
+        return None
+    kept = np.asarray(rows["covered"], dtype=bool)
+    if not promise.per_row:
+        promised = np.full(rows.n, promise.promised)
+        expected = np.full(rows.n, kept.mean())
+    else:
+        promised = np.clip(rows["promised"].astype(float), 0.0, 1.0)
+        expected = recalibrated(kept, promised)
+    cluster = rows.get("cluster")
+    return PromiseRows(rows, kept, promised, expected, None if cluster is None else np.asarray(cluster))
+
+
+def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
+    """Promised probabilities as they are, or by the logistic map that all rows together ask for.
+
+    Certainties stay as they are: a promise of probability 1 that is broken is impossible in any slice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.auditing.promise_rows import recalibrated
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.random(2000)
+    >>> bool(np.array_equal(recalibrated(rng.random(2000) < t, t), t))
+    True
+    """
+    open_rows = (promised > 0) & (promised < 1)
+    if np.count_nonzero(open_rows) < 20 or len(np.unique(kept[open_rows])) < 2:
+        return promised
+    z, t = kept[open_rows].astype(float), promised[open_rows]
+    odds = np.clip(special.logit(t), -_CERTAIN, _CERTAIN)
+    columns = [np.ones(len(t)), odds] if np.ptp(odds) > 0 else [np.ones(len(t))]
+    # The promise itself is the start: an intercept of 0 and a slope of 1.
+    fit = fit_logistic(
+        np.column_stack(columns), z, offset=odds, ridge=1e-9,
+    )  # fmt: skip
+    gain = fit.log_likelihood - logistic_log_likelihood(odds, z, np.ones(len(z)))
+    if stats.chi2.sf(2.0 * max(0.0, gain), len(columns)) > _ASKED:
+        return promised
+    found = promised.copy()
+    found[open_rows] = fit.fitted
+    return found

@@ -1,0 +1,55 @@
+"""One fault is told once: findings that another one explains become notes that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from calipers.results import Finding, severity_rank
+
+# (explained, explaining): the first says the same as the second, seen through another number.
+_SAME_FAULT = (
+    ("CAL203", "CAL202"),
+    ("CAL501", "CAL503"),
+    ("CAL502", "CAL503"),
+)
+# Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
+_IMPLIED = {
+    "CAL101": ("CAL501", "CAL502", "CAL503"),
+    "CAL102": ("CAL501", "CAL502", "CAL503"),
+    "CAL201": ("CAL504",),
+    "CAL202": ("CAL505", "CAL504"),
+    "CAL204": ("CAL506",),
+    "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
+}
+STATED_SETS = "coverage of sets of stated mass"
+
+
+def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
+    """The findings, where those that another fault explains are notes; the other takes over their severity.
+
+    With two classes the top label and the class say the same thing.
+    """
+    found = {finding.code: finding for finding in findings}
+    for explained, explaining in _SAME_FAULT:
+        if explaining == "CAL503" and not binary:
+            continue
+        _fold(found, explained, explaining)
+    for explained, several in _IMPLIED.items():
+        if explained in found and str(found[explained].details.get("promise", "")).startswith(STATED_SETS):
+            for explaining in several:
+                _fold(found, explained, explaining)
+    return list(found.values())
+
+
+def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
+    one, other = found.get(explained), found.get(explaining)
+    if one is None or other is None or one.outcome != "fault" or other.outcome != "fault":
+        return
+    if "explained_by" in one.details:
+        return
+    found[explaining] = replace(other, severity=max(one.severity, other.severity, key=severity_rank))
+    found[explained] = replace(
+        one, severity="note", sentence=f"{one.sentence} This is part of {explaining}.",
+        details=dict(one.details) | {"explained_by": explaining, "own_severity": one.severity},
+    )  # fmt: skip

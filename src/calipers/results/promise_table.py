@@ -1,0 +1,126 @@
+"""The table of an audit: what was promised, in which slices of the rows, and whether it was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ANSWERS = ("kept", "broken", "cannot tell", "not asked")
+# Families of slices, in the order a table shows them.
+SLICES = ("all rows", "score", "groups", "features", "difficulty", "time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseCell:
+    """One promise in one family of slices.
+
+    Parameters
+    ----------
+    promise, slice : str
+        What was promised, and over which slices it was looked at.
+    answer : {"kept", "broken", "cannot tell", "not asked"}
+        Whether it was kept; "broken" is a fault of severity warning or issue.
+    value, low, high : float or None
+        The number behind it and its interval.
+    p_value : float or None
+        Corrected for all tests of the audit.
+    n : float or None
+        Rows that were looked at.
+    code, where : str
+        Code of the finding, and where the promise is kept least well.
+
+    Examples
+    --------
+    >>> from calipers.results import PromiseCell
+    >>> PromiseCell(promise="coverage", slice="groups", answer="broken", code="CAL201", where="group b").answer
+    'broken'
+    """
+
+    promise: str
+    slice: str
+    answer: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    n: float | None = None
+    code: str = ""
+    where: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
+    """(promise, slice) -> `PromiseCell`; where several checks fill a cell, the one that says most stands for it.
+
+    Parameters
+    ----------
+    cells : sequence of PromiseCell
+        Every cell that was looked at.
+
+    Examples
+    --------
+    >>> from calipers.results import PromiseCell, PromiseTable
+    >>> table = PromiseTable([PromiseCell(promise="coverage", slice="time", answer="kept", code="CAL204")])
+    >>> table["coverage", "time"].answer, table.promises, table.slices
+    ('kept', ('coverage',), ('time',))
+    """
+
+    __slots__ = ("cells",)
+
+    def __init__(self, cells: Sequence[PromiseCell]) -> None:
+        self.cells = tuple(cells)
+
+    def _by_key(self) -> dict[tuple[str, str], PromiseCell]:
+        rank = {"broken": 3, "kept": 2, "cannot tell": 1, "not asked": 0}
+        found: dict[tuple[str, str], PromiseCell] = {}
+        for cell in self.cells:
+            key = (cell.promise, cell.slice)
+            if key not in found or rank[cell.answer] > rank[found[key].answer]:
+                found[key] = cell
+        return found
+
+    def __getitem__(self, key: tuple[str, str]) -> PromiseCell:
+        return self._by_key()[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._by_key())
+
+    def __len__(self) -> int:
+        return len(self._by_key())
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Every promise, in order."""
+        return tuple(dict.fromkeys(cell.promise for cell in self.cells))
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """Every family of slices, in order."""
+        seen = {cell.slice for cell in self.cells}
+        return tuple(name for name in SLICES if name in seen) + tuple(sorted(seen - set(SLICES)))
+
+    def to_frame(self) -> Any:
+        """One row per promise and slice as a polars frame."""
+        import polars as pl
+
+        return pl.DataFrame([cell.to_dict() for cell in self._by_key().values()], infer_schema_length=None)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """One dictionary per promise and slice."""
+        return [cell.to_dict() for cell in self._by_key().values()]
+
+    def __repr__(self) -> str:
+        broken = sum(cell.answer == "broken" for cell in self._by_key().values())
+        return f"PromiseTable({len(self.promises)} promises x {len(self.slices)} slices, {broken} broken)"
+
+    def __str__(self) -> str:
+        cells, width = self._by_key(), max((len(name) for name in self.promises), default=0)
+        lines = ["  ".join([" " * width, *(f"{name:>12}" for name in self.slices)])]
+        for promise in self.promises:
+            words = (cells[promise, s].answer if (promise, s) in cells else "" for s in self.slices)
+            lines.append("  ".join([f"{promise:<{width}}", *(f"{word:>12}" for word in words)]))
+        return "\n".join(lines)
