@@ -107,8 +107,10 @@ class Design:
             "distribution": any(name in self.head.given for name in ("quantiles", "pit")),
             "stated": any(name in self.head.given for name in ("probabilities", "promised")),
         }
-        names = ("p_values", "probabilities", "X", "groups", "ease", "time", "cluster", "loss", "pit")
-        names += ("quantiles", "promised", "size", "y_pred")
+        names = (
+            "p_values", "probabilities", "X", "groups", "ease", "time", "cluster", "loss", "pit", "quantiles",
+            "promised", "size", "y_pred",
+        )  # fmt: skip
         present |= {name: self.head.get(name) is not None for name in names}
         return frozenset(word for word, there in present.items() if there)
 

@@ -11,6 +11,8 @@ from calipers.auditing.questions import QUESTIONS, TITLES
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
+_ADD_DISTRIBUTION = "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPlan:
@@ -70,8 +72,14 @@ def what_to_add(check: Check, design: Design) -> str:
     """The inputs that the check lacks: the prediction alone, or what the check itself asks for."""
     if design.task not in check.tasks:
         return f"Does not apply to {design.task}."
+    if not check.once and not design.promises_of(check.kinds):
+        return (
+            _ADD_DISTRIBUTION
+            if "quantile" in check.kinds and design.task == "regression"
+            else _ADD_PREDICTION
+        )
     lacking = set(check.needs) - design.have
-    return _ADD_PREDICTION if lacking == {"prediction"} or not lacking else check.add
+    return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 
 
 def is_ready(check: Check, design: Design) -> bool:

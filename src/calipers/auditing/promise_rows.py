@@ -1,4 +1,4 @@
-"""The rows of a promise side by side: outcome, promised probability and cluster of each, for tests on slices."""
+"""The rows of a promise side by side: outcome, promised probability and cluster of each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a model states, as promises: for every row an outcome z and the probability t promised for it.
 
-To add a promise: describe how it is read off the rows in ``promises_of``; every slice (`calipers.auditing.checks`)
-then looks at it.
+To add a promise: describe how it is read off the rows in ``promises_of``; every slice
+(`calipers.auditing.checks`) then looks at it.
 """
 
 from __future__ import annotations

@@ -196,7 +196,8 @@ def audit(
             y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
             groups=groups, ease=ease, covered=covered, size=size, promised=promised, loss=loss,
             quantiles=quantiles, quantile_levels=quantile_levels, pit=pit, y_pred=y_pred, time=time,
-            cluster=cluster, row_id=row_id, alpha=alpha, classes=classes, sample_weight=sample_weight, seed=seed,
+            cluster=cluster, row_id=row_id, alpha=alpha, classes=classes, sample_weight=sample_weight,
+            seed=seed,
         )  # fmt: skip
         return audit_rows(rows, engine=engine, settings=settings, **options)
     given = {"y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets}
@@ -257,8 +258,8 @@ def check_bound(bound: Any, loss_range: Any) -> float | None:
         return None
     if not low <= float(bound) < high:
         raise InputError(
-            f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; give "
-            "loss_range where a loss can be larger than 1."
+            f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; "
+            "give loss_range where a loss can be larger than 1."
         )
     return float(bound)
 
@@ -399,7 +400,7 @@ def assemble(
     """The audit from the results of its checks: judged together, in order."""
     judged = judge_all(results, rows=m.n)
     chosen = leading(judged, results)
-    told = told_once([judged[k] for k in chosen.values()], binary=len(m.classes) == 2)
+    told = told_once([_counted_once(judged[k], results) for k in chosen.values()], binary=len(m.classes) == 2)
     findings = [*told, *_not_run(checks, ready, m.design)]
     return Audit(
         data=m.sample if rows is None else rows,
@@ -423,13 +424,20 @@ def assemble(
 
 
 def leading(judged: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
-    """Code -> number of the finding that weighs most; those of all promises stand in the table of promises."""
+    """Code -> number of the finding that weighs most; all of them stand in the table of promises."""
     best: dict[str, int] = {}
     for number, finding in enumerate(judged):
         now = best.get(finding.code)
         if now is None or _weight(judged, results, number) > _weight(judged, results, now):
             best[finding.code] = number
     return best
+
+
+def _counted_once(finding: Finding, results: Sequence[CheckResult]) -> Finding:
+    """The finding with the number of promises it was chosen from."""
+    subject = next(result.subject for result in results if result.code == finding.code)
+    many = sum(result.subject == subject for result in results)
+    return replace(finding, details=dict(finding.details) | {"levels": many}) if many > 1 else finding
 
 
 def _weight(judged: Sequence[Finding], results: Sequence[CheckResult], number: int) -> tuple[int, int, float]:

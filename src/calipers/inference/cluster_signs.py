@@ -1,8 +1,8 @@
 """Tests for rows that depend on each other inside clusters: residuals keep or change their sign together.
 
-Under the null every cluster's residuals sum to zero in expectation, in every slice; flipping the signs of whole
-clusters then leaves the law of the sums almost as it was, whatever the dependence inside a cluster. (The
-wild cluster bootstrap with Rademacher weights.)
+Under the null every cluster's residuals sum to zero in expectation, in every slice; flipping the signs of
+whole clusters then leaves the law of the sums almost as it was, whatever the dependence inside a cluster.
+(The wild cluster bootstrap with Rademacher weights.)
 """
 
 from __future__ import annotations

@@ -512,7 +512,7 @@ def _prediction(block: Rows) -> np.ndarray | None:
 
 
 def _hardness(block: Rows) -> np.ndarray | None:
-    """Rank of the true label, or distance of the outcome from the point prediction or the interval's middle."""
+    """Rank of the true label, or distance of the outcome from the point prediction or the middle."""
     intervals, outcomes = block.get("interval_at_level"), block.get("outcomes")
     if outcomes is not None and (point := block.get("y_pred")) is not None:
         return np.asarray(np.abs(outcomes - point))

@@ -33,7 +33,7 @@ class PromiseCell:
     Examples
     --------
     >>> from calipers.results import PromiseCell
-    >>> PromiseCell(promise="coverage", slice="groups", answer="broken", code="CAL201", where="group b").answer
+    >>> PromiseCell(promise="coverage", slice="groups", answer="broken", code="CAL201").answer
     'broken'
     """
 
@@ -54,7 +54,7 @@ class PromiseCell:
 
 
 class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
-    """(promise, slice) -> `PromiseCell`; where several checks fill a cell, the one that says most stands for it.
+    """(promise, slice) -> `PromiseCell`; of several checks that fill a cell the one that says most counts.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from scipy import stats
 
 import calipers
 from calipers.auditing.checks import CHECKS
-from calipers.auditing.checks.everywhere import flat_p_values
+from calipers.auditing.checks.groups import flat_p_values
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
 
@@ -141,16 +141,16 @@ def test_the_plan_does_not_ask_for_what_was_given() -> None:
     P = np.tile([0.5, 0.5], (200, 1))
     found = calipers.audit(y, probabilities=P, groups=y, random_state=0)
     plan = {question.question: question for question in found.plan}
-    asked = dict(plan["everywhere"].missing)
-    assert asked["CAL201"].startswith("Add sets, p_values or intervals")
-    assert asked["CAL202"].startswith("Add X")
+    assert "CAL201" in plan["everywhere"].checks  # plain probabilities promise sets too
+    assert dict(plan["everywhere"].missing)["CAL202"].startswith("Add X")
 
 
 def test_a_question_that_does_not_apply_says_so() -> None:
     y, intervals = normal_rows(200, 0)
     found = calipers.audit(y, intervals=intervals, random_state=0)
     plan = {question.question: question for question in found.plan}
-    assert str(plan["probabilities"]).endswith("Not asked. Does not apply to regression.")
+    assert str(plan["probabilities"]).startswith("Can its probabilities be read as probabilities? Not asked.")
+    assert str(plan["probabilities"]).count("Add quantiles") == 1
     assert not plan["probabilities"].answered
 
 

@@ -154,7 +154,7 @@ _FAULTS = {
 def part_labels(rows: Rows) -> np.ndarray:
     """The part along difficulty of every row, in words."""
     codes, n_parts = parts_of(rows["difficulty"].astype(float), _n_parts(rows.n))
-    return np.array(part_names(n_parts))[codes]
+    return np.asarray(np.array(part_names(n_parts))[codes])
 
 
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:

@@ -93,15 +93,14 @@ def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> E
     effect = side.design_effect
     low, high = clopper_pearson(hits / effect, n / effect, confidence=m.confidence)
     fields: dict[str, Any] = {
-        "name": f"{level.name.removesuffix(level.tag)}{level.tag}" if level.kind != "coverage" or level.per_row
-        else f"coverage{level.tag}",
+        "name": level.name if level.per_row else f"coverage{level.tag}",
         "value": hits / n, "low": float(low), "high": float(high), "confidence": m.confidence, "n": n,
         "details": {"covered": hits, "promised": float(side.promised.mean()), "design_effect": effect},
     }  # fmt: skip
     if side.cluster is not None:
         gap = replace(side, expected=side.promised)
         p = gap.sign_test(lambda r: np.abs(r.sum(axis=1)), m.generator(f"clusters {level.key}"))
-        how = f"share of rows, interval at 1 / {effect:.3g} of the rows (design effect), test by signs of clusters"
+        how = f"share of rows, interval at the design effect of {effect:.3g}, test by signs of clusters"
         return Estimate(
             **fields, p_value=p, alternative="two-sided", method=how, reason=FEW_CLUSTERS if p is None else ""
         )

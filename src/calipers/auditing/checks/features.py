@@ -272,7 +272,7 @@ _FEWEST_RARE = 20
 
 
 def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
-    """Excess risk of the promised probabilities, row by row: whether the features know better than the promise."""
+    """Excess risk of the promised probabilities: whether the features know better than the promise."""
     code, title, question = _FAULTS[level.kind]
     base = CheckResult(code=code, title=title, question=question)
     side = promise_rows(m, level)
@@ -304,8 +304,8 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         effect_low=risk.low,
         effect_high=float(risk.high if risk.high is not None else 1.0),
         tolerance=tolerance_at(0.1),
-        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from what was "
-        f"stated by {100 * float(risk):.1f} points on average ({level.name}).",
+        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from what "
+        f"was stated by {100 * float(risk):.1f} points on average ({level.name}).",
         clean=f"The features do not tell where the {level.noun} are off.",
         repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
         estimates=numbers,
@@ -349,7 +349,8 @@ def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckRe
     place = f" Worst where {rule} ({mass:.0f} % of the rows)."
     return replace(
         result, where=f"{rule}{level.tag}", fault=result.fault + place,
-        rows=lambda rows: region_mask(rows, under[rule].details["conditions"]), details=dict(result.details) | {"place": place},
+        rows=lambda rows: region_mask(rows, under[rule].details["conditions"]),
+        details=dict(result.details) | {"place": place},
     )  # fmt: skip
 
 

@@ -37,14 +37,14 @@ UNTIMED = 20
 
 
 def losses_of(rows: Rows) -> tuple[str, np.ndarray] | None:
-    """The loss people ask about: as given, errors of the top label, absolute errors, or misses; None without."""
+    """The loss people ask about: as given, errors of the top label, absolute errors, or misses."""
     if rows.get("loss") is not None:
         return "loss", rows["loss"].astype(float)
     if rows.get("probabilities") is not None:
         return "error rate", (~rows["top_is_right"]).astype(float)
-    hard = rows.get("hardness") if rows.task == "regression" else None
-    if hard is not None and np.isfinite(hard).all():
-        return "absolute error", hard
+    intervals = rows.get("interval_at_level")
+    if rows.get("y_pred") is not None or (intervals is not None and np.isfinite(intervals).all()):
+        return "absolute error", rows["hardness"]
     covered = rows.get("covered")
     return None if covered is None else ("share of misses", (~covered).astype(float))
 
@@ -90,8 +90,8 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     by_mean = (change.p_value or 1.0) < (drift.p_value or 1.0)
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
-    level = max(1e-300, abs(float(losses.mean())))
-    effects = _mean_effect(change, level) if by_mean else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
+    mean = max(1e-300, abs(float(losses.mean())))
+    effects = _mean_effect(change, mean) if by_mean else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
     return replace(
         base,
         evidence=change if by_mean else drift,
@@ -119,8 +119,8 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
 def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     """Mean loss after the time at which it changed most, minus that before, along the time or the file.
 
-    The place of the change is that of the largest standardised difference of means with a twentieth of the rows
-    on either side; its p-value is that of shuffled losses.
+    The place of the change is that of the largest standardised difference of means with a twentieth of the
+    rows on either side; its p-value is that of shuffled losses.
     """
     found = losses_of(rows)
     losses = np.empty(0) if found is None else found[1]
@@ -131,8 +131,11 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     cuts = np.arange(edge, n - edge + 1)
     cuts = cuts[along[cuts - 1] != along[np.minimum(cuts, n - 1)]] if timed else cuts
     cuts = cuts[:: max(1, len(cuts) // _MOST_CUTS)]
-    base = {"name": "change of the mean loss", "n": n, "method": "largest standardised difference of means "
-            "before and after, over all times; shuffled losses"}  # fmt: skip
+    base: dict[str, Any] = {
+        "name": "change of the mean loss",
+        "n": n,
+        "method": "largest standardised difference of means before and after; shuffled losses",
+    }
     spread = float(np.std(ordered))
     if not len(cuts) or spread <= 1e-12 * max(1.0, float(np.abs(ordered).max(initial=0.0))):
         return Estimate(**base, value=0.0, p_value=1.0, alternative="two-sided", reason="losses do not vary",
@@ -141,7 +144,7 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
 
     def departures(values: np.ndarray) -> np.ndarray:
         walk = np.cumsum(values - values.mean(axis=-1, keepdims=True), axis=-1)
-        return np.abs(walk[..., cuts - 1]) / scale
+        return np.asarray(np.abs(walk[..., cuts - 1]) / scale)
 
     own = departures(ordered)
     at = int(np.argmax(own))
@@ -153,7 +156,10 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     return Estimate(
         **base, value=gap, std_error=error, low=gap - half, high=gap + half, confidence=m.confidence,
         p_value=p, alternative="two-sided",
-        details={"changed_at": _plain(along[cuts[at]]), "before": float(before.mean()), "after": float(after.mean())},
+        details={
+            "changed_at": _plain(along[cuts[at]]), "before": float(before.mean()),
+            "after": float(after.mean()),
+        },
     )  # fmt: skip
 
 
@@ -162,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shuffled_p(losses: np.ndarray, departures: Any, seen: float, generator: np.random.Generator) -> float:
-    """Share of shuffles whose largest departure reaches the one seen; below their resolution a sum of tails."""
+    """Share of shuffles whose largest departure reaches the one seen; below that a sum of tails."""
     draws = int(np.clip(_SHUFFLED_ROWS // len(losses), 99, 999))
     reached = 0
     for _ in range(draws):
@@ -182,13 +188,13 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
     before, after = (_number(name, float(change.details[key])) for key in ("before", "after"))
     if timed:
         return (
-            f"Since {change.details['changed_at']} the {name} is {after}; before it was {before}. No forecast "
-            "holds until this is understood."
+            f"Since {change.details['changed_at']} the {name} is {after}; before it was {before}. No "
+            "forecast holds until this is understood."
         )
     return (
-        f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the {name} "
-        f"is {after}, before it is {before}. If their order means time, losses drift and no forecast holds (give "
-        "the time to be sure); if the file was sorted, it means nothing."
+        f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the "
+        f"{name} is {after}, before it is {before}. If their order means time, losses drift and no forecast "
+        "holds (give the time to be sure); if the file was sorted, it means nothing."
     )
 
 

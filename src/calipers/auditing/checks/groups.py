@@ -1,7 +1,7 @@
 """CAL201 and CAL504: does every promise hold in every group, and in every intersection of groups.
 
-Every test here asks whether a promise is kept *less well in one part* than in all rows together. The level itself is
-the first question, so luck of the calibration sample and a wrong level do not count twice.
+Every test here asks whether a promise is kept *less well in one part* than in all rows together. The level
+itself is the first question, so luck of the calibration sample and a wrong level do not count twice.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def flat_p_values(
     below = np.asarray(law.cdf(counts.hits))
     if not two_sided:
         return below
-    return np.minimum(1.0, 2 * np.minimum(below, np.asarray(law.sf(counts.hits - 1))))
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(below, np.asarray(law.sf(counts.hits - 1)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,9 +166,10 @@ def group_table(design: Design, promise: Promise) -> States:
 def groups(m: Measurements, promise: Promise) -> CheckResult:
     """Every promise in every named group: which one is kept less often than the others."""
     code, title, question = _FAULTS[promise.kind]
+    calibrate = question == "probabilities"
     wording = Wording(
         code=code, title=title, question=question, phrase=lambda label: f"In group {label}",
-        repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, promise.alpha),
+        repair=repairs.calibrate() if calibrate else repairs.by_group(m.task, promise.alpha),
     )  # fmt: skip
     if promise.per_row:
         return calibration_of_parts(m, promise, wording)
@@ -191,10 +192,10 @@ def group_parts(covered: np.ndarray, cell: np.ndarray, weights: Weights, names: 
         if n_attributes == 1 or float(counts.totals[0]) >= FEWEST_ROWS:
             found.append((label, counts))
     own = [counts for _, counts in found]
-    joined = ShareCounts(
-        *(np.concatenate([getattr(c, key) for c in own]) for key in ("hits", "totals", "hit_noise", "noise")),
-        everything.whole,
+    hits, totals, hit_noise, noise = (
+        np.concatenate([getattr(c, key) for c in own]) for key in ("hits", "totals", "hit_noise", "noise")
     )
+    joined = ShareCounts(hits, totals, hit_noise, noise, everything.whole)
     overlap = None if not names else (float(everything.hits[0]), float(everything.totals[0]))
     return Parts(counts=joined, labels=tuple(label for label, _ in found), kind="group", whole=overlap)
 
@@ -345,7 +346,7 @@ def calibration_of_parts(
         clean=f"In no {kind} do the {promise.noun} differ from what happened more than in all rows.",
         where=f"group {worst}" if kind == "group" else worst,
         repair=wording.repair,
-        pictures=(_deviation_picture(listed, promise, base, kind),),
+        pictures=(_deviation_picture(listed, promise, base, kind, m.confidence),),
         rows=lambda rows: masks_of(rows, [worst])[0],
     )
 
@@ -368,7 +369,7 @@ def _part_numbers(
     p: float | None,
     place: str,
     joint: Estimate,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Evidence, effect and sentence of the worst part."""
     inside = side.take(mask)
     error = calibration_error(
@@ -393,8 +394,10 @@ def _part_numbers(
         "effect_low": None if low is None else value - widest * (value - float(low)),
         "effect_high": value + widest * (high - value),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
-        "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % happened "
-        f"({int(mask.sum())} rows)" + (_range_words(error) if abs(stated - seen) < 0.8 * value else "") + ".",
+        "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
+        f"happened ({int(mask.sum())} rows)"
+        + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
+        + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),
         "details": {"alpha": promise.alpha, "shortfall": stated - seen, "stated": stated, "happened": seen},
         "rows_needed": None,
@@ -468,7 +471,7 @@ def _part_picture(
 
 
 def _deviation_picture(
-    listed: dict[str, dict[str, float]], promise: Promise, base: CheckResult, kind: str
+    listed: dict[str, dict[str, float]], promise: Promise, base: CheckResult, kind: str, confidence: float
 ) -> Picture:
     """What happened minus what was stated, per part, the largest differences first."""
     gap = {name: float(own["happened"]) - float(own["stated"]) for name, own in listed.items()}
@@ -476,18 +479,18 @@ def _deviation_picture(
     rows = np.array([float(listed[name]["rows"]) for name in shown])
     share = np.array([float(listed[name]["happened"]) for name in shown])
     y = np.array([gap[name] for name in shown])
-    half = stats.norm.ppf(0.5 + sidak_confidence(0.95, len(listed)) / 2) * np.sqrt(
+    half = stats.norm.ppf(0.5 + sidak_confidence(confidence, len(listed)) / 2) * np.sqrt(
         np.maximum(share * (1 - share), 1 / np.maximum(rows, 1)) / rows
     )
     curve = Curve(
         name=f"happened minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
-        high=y + half, confidence=0.95, x_label=kind, y_label="happened minus stated",
+        high=y + half, confidence=confidence, x_label=kind, y_label="happened minus stated",
         method="normal intervals that hold together (Sidak)", details={"rows": rows},
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,
         title=f"Happened minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
-        caption="Intervals of all parts hold together at 95 %; at the line the promise is kept.",
+        caption="Intervals of all parts hold together; at the line the promise is kept.",
         labels=tuple(shown),
     )  # fmt: skip
 

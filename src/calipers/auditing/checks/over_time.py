@@ -26,7 +26,7 @@ _FAULTS = {
     "probability": ("CAL506", "calibration changes over time", "probabilities"),
     "quantile": ("CAL506", "calibration of quantiles changes over time", "probabilities"),
 }
-# The place of the change was chosen among many; intervals before and after it are as wide as those of so many.
+# The place of the change was chosen among many; intervals around it are as wide as those of so many.
 _PLACES = 10
 _PIECES = 20
 _FEWEST_ROWS = 40
@@ -53,9 +53,10 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     since = change.details.get("changed_at")
     if since is None:
         return CheckResult(**base, p_value=p, clean=_clean(promise), pictures=(picture,))
+    calibrate = question == "probabilities"
     return CheckResult(
         **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
-        repair=repairs.calibrate() if question == "probabilities" else repairs.reconformalise(m.task, promise.alpha),
+        repair=repairs.calibrate() if calibrate else repairs.reconformalise(m.task, promise.alpha),
         pictures=(picture,), rows=lambda rows: _after(rows, change),
     )  # fmt: skip
 
@@ -169,7 +170,8 @@ def _picture(
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
     shift = 0.0 if promise.per_row else promise.promised
     curve = Curve(
-        name=f"{promise.name} over time", x=np.array([np.median(side.rows["time"][piece]) for piece in pieces]),
+        name=f"{promise.name} over time",
+        x=np.array([np.median(side.rows["time"][piece]) for piece in pieces]),
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
         y_label="happened minus stated" if promise.per_row else "coverage",

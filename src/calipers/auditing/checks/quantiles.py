@@ -101,8 +101,8 @@ def _pit(m: Measurements) -> CheckResult:
         effect_low=abs(gap) - half,
         effect_high=abs(gap) + half,
         tolerance=TOLERANCE,
-        fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point lie "
-        f"{100 * (level + gap):.1f} % of the outcomes.",
+        fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point "
+        f"lie {100 * (level + gap):.1f} % of the outcomes.",
         clean="The PIT values are spread evenly, as those of right distributions are.",
         where=f"PIT up to {level:.2f}",
         repair=repairs.reconformalise(m.task, 0.1),
@@ -125,8 +125,9 @@ def _pit_picture(pit: np.ndarray, half: float, confidence: float) -> Picture:
     grid = np.linspace(0.0, 1.0, 51)
     share = np.searchsorted(np.sort(pit), grid, side="right") / len(pit)
     curve = Curve(
-        name="PIT", x=grid, y=share, null_low=np.clip(grid - half, 0, 1), null_high=np.clip(grid + half, 0, 1),
-        null_level=confidence, x_label="PIT value", y_label="share of rows up to it",
+        name="PIT", x=grid, y=share, null_low=np.clip(grid - half, 0, 1),
+        null_high=np.clip(grid + half, 0, 1), null_level=confidence,
+        x_label="PIT value", y_label="share of rows up to it",
         method="empirical distribution; band of right distributions (Dvoretzky-Kiefer-Wolfowitz-Massart)",
     )  # fmt: skip
     return Picture(

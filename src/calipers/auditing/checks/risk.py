@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,8 @@ def _checked(m: Measurements) -> tuple[Rows, np.ndarray] | None:
     if outside.any():
         at = int(np.argmax(outside))
         raise InputError(
-            f"loss must lie in loss_range [{low:g}, {high:g}], {int(outside.sum())} of {len(loss)} values do not "
-            f"(first: {loss[at]:g}). Give the range that a loss can have."
+            f"loss must lie in loss_range [{low:g}, {high:g}], {int(outside.sum())} of {len(loss)} values do "
+            f"not (first: {loss[at]:g}). Give the range that a loss can have."
         )
     return rows, loss
 
@@ -56,15 +57,16 @@ def within_bound(m: Measurements, promise: None) -> CheckResult:
     base = CheckResult(code="CAL602", title="the risk bound is broken", question=QUESTION, promise=PROMISE)
     if (found := _checked(m)) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    rows, loss = found
+    loss = found[1]
+    seen = format_number(float(loss.mean()))
     return replace(
         base, **_numbers(m, mean_loss(m, loss, "mean loss", m.confidence), "The mean loss"),
-        clean=f"The mean loss is {format_number(float(loss.mean()))}; at most {m.design.bound:g} was promised.",
+        clean=f"The mean loss is {seen}; at most {m.design.bound:g} was promised.",
         rows=lambda given: given["loss"] > m.design.bound,
     )  # fmt: skip
 
 
-def _numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, object]:
+def _numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
     bound = float(m.design.bound or 0.0)
     low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
     return {

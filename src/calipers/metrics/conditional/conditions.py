@@ -150,10 +150,10 @@ def rows_that_satisfy(conditions: Sequence[tuple[str, str, object]], features: F
     held = np.ones(len(features), dtype=bool)
     for name, kind, value in conditions:
         column = features.names.index(name)
-        labels = features.categories[column]
+        labels, bound = features.categories[column], value
         if labels is not None and kind != "missing":
             known = [str(label) for label in labels]
             # A category that these rows do not have is held by none of them.
-            value = known.index(str(value)) if value in known else -1
-        held &= Condition(column, kind, float(value)).holds(features)  # type: ignore[arg-type]
+            bound = known.index(str(value)) if value in known else -1
+        held &= Condition(column, kind, float(bound)).holds(features)  # type: ignore[arg-type]
     return held

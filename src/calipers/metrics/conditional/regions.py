@@ -102,7 +102,8 @@ def failing_regions(
     EstimateTable
         Rule in words -> `Estimate` of its coverage. The p-value is adjusted for the number of regions
         tested (Holm), the interval is Clopper-Pearson at the Sidak level. ``details``: "mass" (share of the
-        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence", "conditions" (column, sign and value).
+        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence",
+        "conditions" (column, sign and value).
 
     Raises
     ------

@@ -12,6 +12,7 @@ from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inference import NO_EXACT_LAW
 from calipers.inputs import check_confidence, check_vector, check_weights
+from calipers.inputs.weights import effective_size
 from calipers.metrics.distributions.anderson_darling import anderson_darling, anderson_darling_p_value
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
@@ -96,7 +97,7 @@ def uniformity_of(u: np.ndarray, w: np.ndarray, confidence: float) -> Estimate:
     below, n = up_to - rows, float(up_to[-1])
     is_whole = bool(np.all(w == np.floor(w)))
     distance = float(np.max(np.maximum(up_to / n - values, values - below / n)))
-    effective = n if is_whole else n * n / float(np.sum(w * w))
+    effective = effective_size(n, float(np.sum(w * w)), whole=is_whole)
     half = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * effective))
     fields: dict[str, Any] = {
         "name": "PIT uniformity",
@@ -104,7 +105,7 @@ def uniformity_of(u: np.ndarray, w: np.ndarray, confidence: float) -> Estimate:
         "low": max(0.0, distance - half),
         "high": min(1.0, distance + half),
         "confidence": confidence,
-        "n": n,
+        "n": effective,
         "reason": _NO_ERROR,
         "method": "Kolmogorov distance, DKW interval",
         "details": _shape(values, rows),

@@ -12,6 +12,7 @@ from calipers.conformal import conformal_rank
 from calipers.inference import NO_EXACT_LAW, CoverageLaw, State, clopper_pearson
 from calipers.inputs import check_confidence, check_count, check_same_length, check_weights
 from calipers.inputs.rows import Rows
+from calipers.inputs.weights import effective_size
 from calipers.metrics.distributions.quantile_columns import (
     check_quantile_levels,
     check_quantiles,
@@ -143,7 +144,7 @@ class QuantileState(State):
 
     def _of_level(self, i: int) -> Estimate:
         share = min(self.up_to[i] / self.total, 1.0)
-        trials = self.total if self.whole else self.total**2 / self.squares
+        trials = effective_size(self.total, self.squares, whole=self.whole)
         low, high = clopper_pearson(share * trials, trials, confidence=self.confidence)
         fields: dict[str, Any] = {
             "name": f"quantile {self.levels[i]:g}",
@@ -152,11 +153,11 @@ class QuantileState(State):
             "low": float(low),
             "high": float(high),
             "confidence": self.confidence,
-            "n": self.total,
+            "n": trials,
             "method": "share of outcomes up to the quantile, Clopper-Pearson interval",
             "details": {
                 "below": float(self.below[i] / self.total),
-                "rows": self.total,
+                "rows": trials,
                 "crossing": self.crossing,
             },
         }
