@@ -15,12 +15,12 @@ _SAME_FAULT = (
 )
 # Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
 _IMPLIED = {
-    "CAL101": ("CAL501", "CAL502", "CAL503"),
-    "CAL102": ("CAL501", "CAL502", "CAL503"),
+    "CAL101": ("CAL503", "CAL501", "CAL502"),
+    "CAL102": ("CAL503", "CAL501", "CAL502"),
     "CAL201": ("CAL504",),
     "CAL202": ("CAL505", "CAL504"),
     "CAL204": ("CAL506",),
-    "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
+    "CAL401": ("CAL503", "CAL501", "CAL502", "CAL508"),
 }
 STATED_SETS = "coverage of sets of stated mass"
 
@@ -46,7 +46,7 @@ def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
     one, other = found.get(explained), found.get(explaining)
     if one is None or other is None or one.outcome != "fault" or other.outcome != "fault":
         return
-    if "explained_by" in one.details:
+    if "explained_by" in one.details or "explained_by" in other.details:
         return
     found[explaining] = replace(other, severity=max(one.severity, other.severity, key=severity_rank))
     found[explained] = replace(

@@ -106,8 +106,11 @@ def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> E
         )
     law = PoissonBinomialLaw.of(side.promised)
     null = law.interval(0.95)
+    # A promise of certainty that is broken, or of impossibility, cannot happen: it rejects by itself.
+    impossible = np.any((side.promised == 1) & ~side.kept) or np.any((side.promised == 0) & side.kept)
+    p = float(np.finfo(float).tiny) if impossible else law.p_value(hits)
     return Estimate(
-        **fields, p_value=law.p_value(hits), alternative="two-sided", null_low=float(null.low) / n,
+        **fields, p_value=p, alternative="two-sided", null_low=float(null.low) / n,
         null_high=float(null.high) / n, null_level=0.95,
         method="share of rows, Clopper-Pearson interval; law of independent coins with the promised "
         "probabilities (Poisson-binomial)",

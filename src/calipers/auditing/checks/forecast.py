@@ -28,6 +28,7 @@ ENOUGH_BATCHES = 40
 DRIFT = 0.03
 # Change of the mean loss, as a share of it, that is not worth acting on.
 TOLERATED_CHANGE = 0.25
+CLEAR = 0.005
 # Places at which a change is looked for, and rows that are shuffled in all.
 _MOST_CUTS = 400
 _SHUFFLED_ROWS = 8_000_000
@@ -87,7 +88,8 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     drift, change = _drift(came, m.confidence), change_of_mean(m, came, timed=timed)
     # Ranks see a small change of all losses, means a large change of a few: both are tests of one null.
     p = min(1.0, 2 * min(e.p_value if e.p_value is not None else 1.0 for e in (drift, change)))
-    by_mean = (change.p_value or 1.0) < (drift.p_value or 1.0)
+    # Where both find a change its size in the unit of the loss says more than a chance.
+    by_mean = (change.p_value or 1.0) <= max(drift.p_value or 1.0, CLEAR)
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
     mean = max(1e-300, abs(float(losses.mean())))

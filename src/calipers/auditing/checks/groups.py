@@ -23,7 +23,7 @@ from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_ro
 from calipers.auditing.promises import Promise
 from calipers.auditing.severity import LEVEL
 from calipers.auditing.table_states import table_of
-from calipers.inference import ShareCounts, sidak_confidence
+from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
 from calipers.inputs import Weights
 from calipers.inputs.rows import CELL_JOINT, Rows, attribute_names
 from calipers.metrics import calibration_error, multicalibration_error
@@ -387,11 +387,16 @@ def _part_numbers(
     widest = np.sqrt(side.design_effect)
     high = float(error.details.get("asymptotic_high", error.high) or 1.0)
     value = float(error)
+    mean_low, mean_high = clopper_pearson(
+        inside.kept.sum() / side.design_effect, len(inside.kept) / side.design_effect, confidence=m.confidence
+    )
+    # How far the mean is off is known better than how far some range of probabilities is.
+    beyond = max(stated - float(mean_high), float(mean_low) - stated)
     return {
         "evidence": evidence,
         "p_value": p,
         "effect": value,
-        "effect_low": None if low is None else value - widest * (value - float(low)),
+        "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
         "effect_high": value + widest * (high - value),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "

@@ -10,7 +10,7 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import tolerance_at
-from calipers.auditing.checks.groups import PART_TOLERANCE, QUESTION
+from calipers.auditing.checks.groups import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
@@ -28,6 +28,8 @@ _FAULTS = {
 }
 # The place of the change was chosen among many; intervals around it are as wide as those of so many.
 _PLACES = 10
+# A stretch of time may miss the promise by this many tolerances of the whole before anybody should act.
+TIME_TOLERANCE = 1.5
 _PIECES = 20
 _FEWEST_ROWS = 40
 
@@ -127,7 +129,7 @@ def _numbers(
         "effect": float(effect),
         "effect_low": float(low),
         "effect_high": float(max(abs(ends[0]), abs(ends[1]))),
-        "tolerance": PART_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha),
+        "tolerance": TIME_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha),
         "fault": _sentence(promise, change, shares, means),
         "estimates": (evidence,),
         "details": {

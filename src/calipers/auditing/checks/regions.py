@@ -56,8 +56,9 @@ def deviating_region(
 ) -> tuple[str, list[tuple[str, str, object]]] | None:
     """The region in which a promise per row is kept least well, as a rule and its conditions."""
     features = check_features(side.rows.given["X"])
+    alpha = 1.0 - side.expected if level.per_row else float(1.0 - side.expected[0])
     table = failing_regions(
-        features, side.kept, alpha=1.0 - side.expected, min_mass=SMALLEST_MASS, keep="all",
+        features, side.kept, alpha=alpha, min_mass=SMALLEST_MASS, keep="all",
         confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
     )  # fmt: skip
     if not table:

@@ -1,0 +1,286 @@
+"""Promises x slices: what the audit used to clear, and now names, with the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import calipers
+from calipers.auditing.promise_rows import recalibrated
+from calipers.engines import FileSource
+from calipers.exceptions import InputError
+
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def fault(found: calipers.auditing.Audit, code: str) -> Any:
+    """The finding of a code, which must be a fault."""
+    finding = next(f for f in found.findings if f.code == code)
+    assert finding.outcome == "fault", finding
+    return finding
+
+
+def grouped_probabilities(n: int = 6000, gap: float = 0.06) -> dict[str, Any]:
+    """Group A: more happens than stated; group B: less; together as stated."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    groups = rng.choice(["A", "B"], n)
+    stated = 1 / (1 + np.exp(1.3 - 0.8 * X[:, 0]))
+    happens = np.clip(stated + np.where(groups == "A", gap, -gap), 0, 1)
+    return {"y_true": (rng.random(n) < happens).astype(int), "probabilities": stated, "groups": groups}
+
+
+def test_probabilities_that_are_off_in_two_groups_are_found_and_named() -> None:
+    rows = grouped_probabilities()
+    found = calipers.audit(**rows, random_state=0)
+    finding = fault(found, "CAL504")
+    assert finding.severity == "issue"
+    assert finding.where in {"group A", "group B"}
+    assert found.promises["probability of class 1", "groups"].answer == "broken"
+    assert found.promises["probability of class 1", "score"].answer == "kept"
+    assert np.array_equal(found.rows_of("CAL504"), rows["groups"] == finding.where.removeprefix("group "))
+
+
+def test_an_intersection_of_two_attributes_is_named() -> None:
+    rng = np.random.default_rng(1)
+    n = 6000
+    sex, age = rng.choice(["f", "m"], n), rng.choice(["old", "young"], n)
+    stated = rng.uniform(0.2, 0.8, n)
+    inside = (sex == "f") & (age == "old")
+    y = (rng.random(n) < np.where(inside, stated + 0.15, stated - 0.05)).astype(int)
+    groups = {"sex": sex, "age": age}
+    found = calipers.audit(y, probabilities=stated, groups=groups, random_state=0)
+    assert fault(found, "CAL504").where == "group sex=f and age=old"
+    assert np.array_equal(found.rows_of("CAL504"), inside)
+    intervals = np.tile([-1.645, 1.645], (n, 1))
+    z = rng.normal(size=n) * np.where(inside, 1.6, 1.0)
+    covered = calipers.audit(z, intervals=intervals, groups=pl.DataFrame(groups), random_state=0)
+    assert fault(covered, "CAL201").where == "group sex=f and age=old"
+
+
+@pytest.mark.parametrize("kind", ["dates", "text", "numbers"])
+def test_coverage_that_changes_in_the_middle_is_dated(kind: str) -> None:
+    rng = np.random.default_rng(2)
+    n = 4000
+    half = np.where(np.arange(n) < n // 2, 2.46, 1.38)
+    day = np.datetime64("2024-01-01") + np.arange(n) // 20
+    time = {"dates": day, "text": day.astype(str), "numbers": np.arange(n)}[kind]
+    order = rng.permutation(n)
+    y = rng.normal(size=n)[order]
+    intervals = np.column_stack([-half, half])[order]
+    found = calipers.audit(y, intervals=intervals, time=time[order], random_state=0)
+    finding = fault(found, "CAL204")
+    assert finding.severity == "issue"
+    if kind == "numbers":
+        since = float(finding.details["changed_at"])
+        assert abs(since - n // 2) < 60
+    else:
+        since = np.datetime64(finding.details["changed_at"])
+        assert abs(since - np.datetime64("2024-04-10")) < np.timedelta64(4, "D")
+        assert "Since 2024-04" in finding.sentence
+    assert abs(found.rows_of("CAL204").mean() - 0.5) < 0.02
+
+
+def test_an_error_eight_times_as_large_is_no_note() -> None:
+    rng = np.random.default_rng(3)
+    n = 6000
+    y = rng.integers(0, 10, n)
+    wrong = rng.random(n) < np.where(np.arange(n) < n // 2, 0.007, 0.058)
+    top = np.where(wrong, (y + 1) % 10, y)
+    P = np.full((n, 10), 0.003)
+    P[np.arange(n), top] = 1 - 9 * 0.003
+    finding = fault(calipers.audit(y, probabilities=P, time=np.arange(n), random_state=0), "CAL601")
+    assert finding.severity in {"warning", "issue"}
+    assert "error rate" in finding.sentence
+    assert 2500 < float(finding.where.removeprefix("since ")) < 3500
+
+
+def test_plain_probabilities_promise_sets_and_four_questions_are_asked() -> None:
+    rng = np.random.default_rng(4)
+    P = rng.dirichlet([1, 1, 1, 1], 1500)
+    y = (P.cumsum(axis=1) < rng.random((1500, 1))).sum(axis=1)
+    found = calipers.audit(y, probabilities=P, random_state=0)
+    asked = [question.question for question in found.plan if question.answered]
+    assert {"coverage", "adaptive", "probabilities", "forecast"} <= set(asked)
+    stated = found.promises["coverage of sets of stated mass", "all rows"]
+    assert stated.answer == "kept"
+    mass = -np.sort(-P, axis=1).cumsum(axis=1)
+    order = np.argsort(-P, axis=1, kind="stable")
+    size = 1 + (mass < 0.9 - 1e-12).sum(axis=1)
+    inside = np.argmax(order == y[:, None], axis=1) < size
+    assert stated.value == pytest.approx(inside.mean())
+
+
+def test_a_promise_of_certainty_that_is_broken_rejects_by_itself() -> None:
+    t = np.concatenate([np.full(400, 0.9), np.full(100, 1.0)])
+    z = np.random.default_rng(5).random(500) < t
+    z[-1] = False
+    found = calipers.audit(covered=z, promised=t, random_state=0)
+    assert next(f for f in found.findings if f.code == "CAL101").details["p_value"] < 1e-6
+
+
+def test_outcomes_found_elsewhere_are_judged_at_their_own_promise() -> None:
+    rng = np.random.default_rng(6)
+    t = rng.uniform(0.5, 1, 5000)
+    group = rng.choice(["x", "y"], 5000)
+    z = rng.random(5000) < np.where(group == "x", t, t - 0.1)
+    found = calipers.audit(covered=z, promised=t, groups=group, random_state=0)
+    assert fault(found, "CAL201").where == "group y"
+    assert fault(found, "CAL501")
+    assert fault(found, "CAL101").sentence.startswith("The predictions cover")
+    one = calipers.audit(covered=z, alpha=0.3, random_state=0)
+    assert float(one.estimates["coverage"]) == pytest.approx(z.mean())
+
+
+def test_quantiles_pit_and_risk_bounds_are_promises() -> None:
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=4000)
+    quantiles = np.tile(stats.norm.ppf(LEVELS), (4000, 1))
+    clean = calipers.audit(y, quantiles=quantiles, quantile_levels=LEVELS, random_state=0)
+    assert clean.severity == "none"
+    narrow = calipers.audit(y, quantiles=0.7 * quantiles, quantile_levels=LEVELS, random_state=0)
+    assert fault(narrow, "CAL507").where in {"quantile 0.1", "quantile 0.9"}
+    assert "CRPS" in " ".join(narrow.estimates) or "crps" in " ".join(narrow.estimates)
+    assert fault(calipers.audit(pit=rng.beta(0.6, 0.6, 3000), random_state=0), "CAL507").severity == "issue"
+    loss = rng.beta(1, 9, 3000)
+    assert fault(calipers.audit(loss=loss, bound=0.08, random_state=0), "CAL602").severity == "issue"
+    kept = calipers.audit(loss=loss, bound=0.12, random_state=0)
+    assert kept.promises["mean loss", "all rows"].answer == "kept"
+
+
+def test_rows_that_depend_on_each_other_are_not_counted_as_independent() -> None:
+    rng = np.random.default_rng(8)
+    accused = {"clusters": 0, "rows": 0}
+    for _ in range(40):
+        shared = np.repeat(rng.normal(size=60), 20)
+        covered = stats.norm.cdf((2 * shared + rng.normal(size=1200)) / np.sqrt(5)) < 0.9
+        for name, given in (("clusters", {"cluster": np.repeat(np.arange(60), 20)}), ("rows", {})):
+            found = calipers.audit(covered=covered, random_state=0, **given)
+            accused[name] += found.severity in {"warning", "issue"}
+    # 40 audits at 5 %: six or more have probability 0.014; taken as independent most are accused.
+    assert accused["clusters"] <= 5
+    assert accused["rows"] > 15
+
+
+def test_few_clusters_cannot_tell() -> None:
+    rng = np.random.default_rng(9)
+    found = calipers.audit(covered=rng.random(400) < 0.6, cluster=np.repeat(np.arange(8), 50), random_state=0)
+    finding = next(f for f in found.findings if f.code == "CAL101")
+    assert finding.outcome == "cannot_tell"
+    assert found.promises["coverage", "all rows"].answer == "cannot tell"
+
+
+def test_one_fault_of_a_binary_model_is_told_once() -> None:
+    rng = np.random.default_rng(10)
+    p = rng.random(5000)
+    y = (rng.random(5000) < np.clip(0.5 + 0.6 * (p - 0.5), 0, 1)).astype(int)
+    found = calipers.audit(y, probabilities=p, random_state=0)
+    serious = [f.code for f in found.faults if f.severity == "issue"]
+    assert serious == ["CAL503"]
+    assert next(f for f in found.faults if f.code == "CAL501").details["explained_by"] == "CAL503"
+
+
+def test_a_fault_of_all_rows_is_not_told_again_for_every_group() -> None:
+    rng = np.random.default_rng(11)
+    p, groups = rng.random(6000), rng.choice(list("abc"), 6000)
+    y = (rng.random(6000) < np.clip(0.5 + 0.6 * (p - 0.5), 0, 1)).astype(int)
+    found = calipers.audit(y, probabilities=p, groups=groups, random_state=0)
+    assert found.promises["probability of class 1", "score"].answer == "broken"
+    assert found.promises["probability of class 1", "groups"].answer == "kept"
+
+
+def test_recalibration_leaves_certainties_and_kept_promises_alone() -> None:
+    rng = np.random.default_rng(12)
+    t = np.concatenate([rng.uniform(0.05, 0.95, 3000), [0.0, 1.0]])
+    z = rng.random(3002) < t
+    assert np.array_equal(recalibrated(z, t), t)
+    off = np.clip(t + 0.04, 0, 1)
+    off[-2:] = t[-2:]
+    found = recalibrated(z, off)
+    assert found[-2:].tolist() == [0.0, 1.0]
+    assert abs((z - found)[:-2].sum()) < 1e-3
+
+
+def test_the_same_file_streamed_and_in_memory_keeps_the_same_promises(tmp_path: Any) -> None:
+    rng = np.random.default_rng(13)
+    n = 1200
+    t = rng.uniform(0.6, 1, n)
+    frame = pl.DataFrame(
+        {
+            "covered": rng.random(n) < t - 0.05,
+            "promised": t,
+            "group_sex": rng.choice(["f", "m"], n),
+            "group_site": rng.choice(["a", "b", "c"], n),
+            "time": (np.datetime64("2024-01-01") + np.arange(n) // 10).astype(str),
+            "size": rng.random(n),
+        }
+    )
+    path = tmp_path / "rows.parquet"
+    frame.write_parquet(path)
+    loaded = calipers.audit(source=FileSource(str(path)).load(), random_state=0)
+    streamed = calipers.audit(source=FileSource(str(path), piece_rows=211), random_state=0)
+    given = {
+        "covered": frame["covered"],
+        "promised": frame["promised"],
+        "groups": frame.select(sex="group_sex", site="group_site"),
+        "time": frame["time"],
+        "size": frame["size"],
+    }
+    arrays = calipers.audit(
+        **{k: v if k == "groups" else v.to_numpy() for k, v in given.items()}, random_state=0
+    )
+    assert loaded.promises.to_dict() == streamed.promises.to_dict()
+    for key in ("all rows", "groups", "time"):
+        cell = loaded.promises["promised probability", key]
+        assert cell.value == pytest.approx(arrays.promises["promised probability", key].value)
+
+
+def test_quantile_columns_and_a_column_called_size_alone_are_what_they_are(tmp_path: Any) -> None:
+    rng = np.random.default_rng(14)
+    y = rng.normal(size=300)
+    frame = pl.DataFrame(
+        {"y_true": y, "q_0.9": np.full(300, 1.28), "q_0.1": np.full(300, -1.28), "size": y**2}
+    )
+    path = tmp_path / "rows.csv"
+    frame.write_csv(path)
+    source = FileSource(str(path), features=True).load()
+    assert dict(source.roles) == {
+        "y_true": "outcome", "q_0.9": "quantile 0.9", "q_0.1": "quantile 0.1", "size": "feature"
+    }  # fmt: skip
+    assert source.given["quantiles"].columns == ["0.1", "0.9"]
+    assert "quantile 0.1" in calipers.audit(source=source, random_state=0).promises.promises
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "promised alone": ({"promised": [0.9]}, "an audit needs what was predicted"),
+    "promised without covered": ({"loss": [0.1], "promised": [0.9]}, "promised belongs to covered"),
+    "bound outside": ({"loss": [0.1], "bound": 90}, "bound must lie in loss_range"),
+    "quantiles without levels": ({"y_true": [1.0], "quantiles": [[1.0]]}, "quantiles need quantile_levels"),
+    "sets and covered": (
+        {"y_true": [0], "sets": [[True, False]], "covered": [True]},
+        "either covered or sets",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_promises_that_make_no_sense_get_one_sentence(case: str) -> None:
+    arguments, expected = BAD[case]
+    with pytest.raises(InputError, match=expected):
+        calipers.audit(**arguments)
+
+
+def test_a_loss_outside_its_range_is_refused_with_its_row() -> None:
+    with pytest.raises(InputError, match=r"loss must lie in loss_range \[0, 1\], 1 of 50 values do not"):
+        calipers.audit(loss=[0.5] * 49 + [3.0], bound=0.2)
+
+
+def test_rows_of_an_unknown_code_names_those_there_are() -> None:
+    found = calipers.audit(covered=np.arange(2000) % 2 == 0, random_state=0)
+    assert np.array_equal(found.rows_of("CAL101"), np.arange(2000) % 2 == 1)
+    with pytest.raises(InputError, match="CAL101"):
+        found.rows_of("CAL999")
