@@ -157,7 +157,9 @@ def _number(value: Any, name: str) -> float | Fraction | Decimal:
     if is_array(value) and getattr(value, "ndim", 1) == 0:
         value = as_numpy(value)[()]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
-        raise InputTypeError(f"{name} must be a number, got {type(value).__name__} {value!r}.")
+        shape = tuple(getattr(value, "shape", ()))
+        shown = f"of shape {shape}" if shape else repr(value)
+        raise InputTypeError(f"{name} must be a number, got {type(value).__name__} {shown}.")
     if isinstance(value, (Fraction, Decimal)):
         return value
     if isinstance(value, np.floating) and not isinstance(value, float):
