@@ -23,6 +23,8 @@ from studies.adaptivity.outputs import Outputs
 
 ALPHAS = (0.05, 0.1, 0.15, 0.2)
 BINS = (30, 50, 100)
+# Bins of the test whether a method is accused.
+N_BINS = 50
 RIVALS = ("Deficit", "Excess", "SSCV", "ESCV", "T-SS")
 # A metric for which lower is better should fall as the property holds more often.
 _SIGNS = {"Deficit": -1, "Excess": -1, "SSCV": -1, "ESCV": -1, "T-SS": 1}
@@ -65,14 +67,19 @@ def table_2_rows(outputs: Outputs, effort: Effort) -> list[Row]:
                 if method in ("LAC", "O-LAC", "O-SAPS"):
                     # Rows behind each threshold: all of them, or half of them shared by the bins.
                     bins = 1 if method == "LAC" else 2 * int(found.chosen.split()[0])
-                    row["accused"] = _accused(found.covered, ease[test], alpha, len(validation) // bins)
+                    behind = len(validation) // bins
+                    row["accused"] = _accused(
+                        found.covered, ease[test], alpha, behind if bins == 1 else np.full(N_BINS, behind)
+                    )
                 rows.append(row)
     return rows
 
 
-def _accused(covered: np.ndarray, ease: np.ndarray, alpha: float, behind: int) -> bool:
+def _accused(covered: np.ndarray, ease: np.ndarray, alpha: float, behind: int | np.ndarray) -> bool:
     """Whether T-CV rejects at 5 %, knowing how few rows are behind each threshold."""
-    p_value = t_cv(covered, ease, alpha=alpha, n_calibration=behind, n_draws=199, random_state=0).p_value
+    p_value = t_cv(
+        covered, ease, alpha=alpha, n_bins=N_BINS, n_calibration=behind, n_draws=199, random_state=0
+    ).p_value
     return bool(p_value is not None and p_value <= 0.05)
 
 

@@ -163,7 +163,7 @@ def test_difficulty_bins_repair_what_one_threshold_breaks(seed):
         sets = model.predict_set(test, alpha=0.1)
         ease = grouped("lac", 1).groups.fit(X, Hesitant().predict_proba).ease(test)
         covered = is_covered(truth, sets, classes=[0, 1, 2])
-        readings[name] = t_cv(covered, ease, alpha=0.1, n_bins=10, n_calibration=400)
+        readings[name] = t_cv(covered, ease, alpha=0.1, n_bins=10, n_calibration=np.full(10, 400))
         rank = true_rank(truth, Hesitant().predict_proba(test))
         assert float(t_ss(rank, sets.sum(axis=1), ease, n_bins=10, random_state=0)) > 0.5
     assert readings["LAC"].p_value < 1e-3

@@ -284,6 +284,11 @@ class CalibrationLaw:
         x, (a, b) = np.clip(np.asarray(coverage, dtype=float), 0.0, 1.0), self._shape
         return (np.where(x < 1, 1.0, 0.0) if b == 0 else special.betaincc(a, b, x))[()]
 
+    def density(self, coverage: Number) -> Number:
+        """Density of the coverage probability inside (0, 1); not for a coverage that is always 1."""
+        x, (a, b) = np.asarray(coverage, dtype=float), self._shape
+        return np.exp(special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - special.betaln(a, b))[()]
+
     def quantile(self, level: Number) -> Number:
         """The coverage that a share ``level`` of calibration sets stays below."""
         level, (a, b) = np.asarray(level, dtype=float), self._shape

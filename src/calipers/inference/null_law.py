@@ -192,6 +192,11 @@ class SimulatedLaw(NullLaw):
     def __repr__(self) -> str:
         return f"SimulatedLaw({self.n_draws} draws)"
 
+    def mirrored(self) -> SimulatedLaw:
+        """The law of minus the measure."""
+        draws = np.concatenate([-self._draws, np.full(self._n_undefined, np.nan)])
+        return SimulatedLaw(draws)
+
     @property
     def n_draws(self) -> int:
         """Number of draws, undefined ones included."""

@@ -37,8 +37,8 @@ class PoissonBinomialLaw:
         Distinct probabilities strictly between 0 and 1.
     counts : array of shape (k,)
         Trials with each of them.
-    certain : int
-        Trials whose event was stated to be certain.
+    certain, impossible : int
+        Trials whose event was stated to be certain, and to be impossible.
 
     Notes
     -----
@@ -61,6 +61,7 @@ class PoissonBinomialLaw:
     probabilities: np.ndarray
     counts: np.ndarray
     certain: int = 0
+    impossible: int = 0
 
     @classmethod
     def of(cls, probabilities: np.ndarray, counts: np.ndarray | None = None) -> Self:
@@ -70,10 +71,15 @@ class PoissonBinomialLaw:
         inner = (p > 0) & (p < 1)
         values, place = np.unique(p[inner], return_inverse=True)
         pooled = np.bincount(place.reshape(-1), weights=n[inner], minlength=values.size)
-        return cls(values, pooled, int(n[p >= 1].sum()))
+        return cls(values, pooled, int(n[p >= 1].sum()), int(n[p <= 0].sum()))
 
     def __repr__(self) -> str:
-        return f"PoissonBinomialLaw({int(self.counts.sum()) + self.certain} trials, mean {self.mean:.6g})"
+        return f"PoissonBinomialLaw({self.n} trials, mean {self.mean:.6g})"
+
+    @property
+    def n(self) -> int:
+        """Number of trials."""
+        return self._uncertain + self.certain + self.impossible
 
     @property
     def mean(self) -> float:
@@ -88,6 +94,12 @@ class PoissonBinomialLaw:
     @property
     def _uncertain(self) -> int:
         return int(self.counts.sum())
+
+    def pmf(self, events: np.ndarray) -> np.ndarray:
+        """P(K = events), up to `EXACT_ROWS` uncertain trials."""
+        k = np.asarray(events) - self.certain
+        inside = (k >= 0) & (k <= self._uncertain)
+        return np.where(inside, self._masses[np.where(inside, k, 0)], 0.0)
 
     def cdf(self, events: float) -> float:
         """P(K <= events)."""

@@ -25,6 +25,8 @@ class ShareCounts:
         The same sums of `Weights.noise`.
     whole : bool
         Whether weights are repetitions: then both pairs are counts of rows.
+    independent : array of shape (k,) or None
+        Independent rows with as much information, where rows depend on each other.
 
     Notes
     -----
@@ -53,6 +55,7 @@ class ShareCounts:
     hit_noise: np.ndarray
     noise: np.ndarray
     whole: bool = True
+    independent: np.ndarray | None = None
 
     __repr__ = short_repr
 
@@ -95,9 +98,11 @@ class ShareCounts:
 
     def take(self, strata: np.ndarray) -> Self:
         """Some of the strata."""
-        return type(self)(
-            self.hits[strata], self.totals[strata], self.hit_noise[strata], self.noise[strata], self.whole
+        rows = None if self.independent is None else self.independent[strata]
+        hits, totals, hit_noise, noise = (
+            c[strata] for c in (self.hits, self.totals, self.hit_noise, self.noise)
         )
+        return type(self)(hits, totals, hit_noise, noise, self.whole, rows)
 
     @property
     def shares(self) -> np.ndarray:
@@ -107,6 +112,8 @@ class ShareCounts:
     @property
     def effective(self) -> np.ndarray:
         """Rows of equal weight with the same information about the share, of every stratum."""
+        if self.independent is not None:
+            return self.independent
         if self.whole:
             return self.totals
         p, kish = self.shares, self.totals**2 / self.noise
@@ -127,8 +134,8 @@ class ShareCounts:
         return float(self.totals.sum() ** 2 / self.noise.sum())
 
     def interval(self, confidence: float) -> Interval:
-        """Ends of every share's interval; exact for whole weights."""
-        if self.whole:
+        """Ends of every share's interval; exact for whole weights of independent rows."""
+        if self.whole and self.independent is None:
             return clopper_pearson(self.hits, self.totals, confidence=confidence)
         rows = self.effective
         return clopper_pearson(self.shares * rows, rows, confidence=confidence)

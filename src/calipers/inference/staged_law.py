@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,12 +105,24 @@ def staged_law(
     999 draws; 9 999 and 99 999 while fewer than ten reach the observed value. The p-value stays exactly
     valid: where a later stage is asked for, the first one was below 0.011 already.
     """
+    return StagedLaw(staged_draws(draw, observed, cost=cost, bound=bound), bound)
+
+
+def staged_draws(
+    draw: Callable[[int], np.ndarray],
+    observed: float,
+    *,
+    cost: float,
+    bound: TailBound | None = None,
+    stages: Sequence[int] = STAGES,
+) -> SimulatedLaw:
+    """The draws of `staged_law`, in other stages if asked for."""
     draws = np.empty(0)
-    for stage in STAGES:
+    for stage in stages:
         if draws.size and _is_enough(draws, observed, stage, cost, bound):
             break
         draws = np.concatenate([draws, draw(stage - draws.size)])
-    return StagedLaw(SimulatedLaw(draws), bound)
+    return SimulatedLaw(draws)
 
 
 def is_affordable(cost: float) -> bool:

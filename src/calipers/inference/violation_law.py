@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from calipers.exceptions import InputError
-from calipers.inference.coverage_law import CoverageLaw
+from calipers.inference.coverage_law import CalibrationLaw, CoverageLaw
 from calipers.inference.null_law import NullLaw
-from calipers.inference.proportions import binomial_lower_tail, binomial_upper_tail
+from calipers.inference.poisson_binomial import PoissonBinomialLaw
+from calipers.inference.strata_law import StrataLaw
 
 _ROUNDING = 1.0 + 1e-12
 # Points tried at once, and how close to an atom the search comes before it takes the nearest one.
 _GRID, _CELLS = 7, 1 << 12
 _PRECISION = 1e-10
-_TABLE_ROWS = 1 << 18
 SIDES = ("both", "under", "over")
 
 
@@ -28,12 +27,14 @@ class ViolationLaw(NullLaw):
 
     Parameters
     ----------
-    laws : sequence of CoverageLaw
+    laws : sequence of CoverageLaw or PoissonBinomialLaw
         Law of the covered count of each stratum; strata without rows are passed over.
-    target : float
+    target : float, or sequence with one per stratum
         The promised coverage.
     side : {"both", "under", "over"}
         Whether a gap in either direction counts, or only covering too little, or too much.
+    threshold : CalibrationLaw or None
+        The law of the coverage that all strata share, when one calibration sample set one threshold for all.
 
     Raises
     ------
@@ -54,34 +55,36 @@ class ViolationLaw(NullLaw):
     (0.0375, 0.05)
     """
 
-    __slots__ = ("_binomial", "_others", "_points", "_side", "_sizes", "_target")
+    __slots__ = ("_points", "_side", "_strata", "_text")
 
-    def __init__(self, laws: Sequence[CoverageLaw], target: float, *, side: str = "both") -> None:
+    def __init__(
+        self,
+        laws: Sequence[CoverageLaw | PoissonBinomialLaw],
+        target: float | Sequence[float],
+        *,
+        side: str = "both",
+        threshold: CalibrationLaw | None = None,
+    ) -> None:
         if side not in SIDES:
             raise InputError(f'side must be "both", "under" or "over", got {side!r}.')
-        counted = Counter(law for law in laws if law.n > 0)
-        if not counted:
-            raise InputError("laws must hold at least one stratum with rows, got none.")
-        plain = [(law.n, law.alpha, times) for law, times in counted.items() if law.n_calibration is None]
-        self._binomial = np.array(plain, dtype=float).reshape(-1, 3).T
-        self._others = [
-            (law.n, times, *_tails(law)) for law, times in counted.items() if law.n_calibration is not None
-        ]
-        self._sizes = np.array([law.n for law in counted], dtype=float)
-        self._target, self._side = float(target), side
+        targets = np.broadcast_to(np.asarray(target, dtype=float), (len(laws),)).tolist()
+        self._strata, self._side = StrataLaw(laws, targets, threshold), side
+        distinct = np.unique(self._strata.offsets)
+        self._text = f"target {distinct[0]:g}" if distinct.size == 1 else f"{distinct.size} targets"
         self._points: dict[tuple[float, bool], float] = {}
 
     def __repr__(self) -> str:
-        return f"ViolationLaw({self._sizes.size} distinct strata, target {self._target:g})"
+        return f"ViolationLaw({self._strata.sizes.size} distinct strata, {self._text})"
 
     def quantile(self, level: float) -> float:
         """The smallest value that at least ``level`` of the law does not exceed."""
         return self._point(1.0 - level, upper=True)
 
-    def _allowed(self, n: np.ndarray, x: np.ndarray, *, closed: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _allowed(self, x: np.ndarray, *, closed: bool) -> tuple[np.ndarray, np.ndarray]:
         """First and last count whose gap is at most x (closed) or below x."""
+        n, target = self._strata.sizes, self._strata.offsets
         slack = 1e-9 + 1e-14 * n
-        low, high = n * (self._target - x), n * (self._target + x)
+        low, high = n * (target - x), n * (target + x)
         if closed:
             first, last = np.ceil(low - slack), np.floor(high + slack)
         else:
@@ -97,17 +100,7 @@ class ViolationLaw(NullLaw):
     def _exceeds(self, x: np.ndarray | float, *, closed: bool) -> np.ndarray:
         """P(T > x) when x itself is allowed (closed), else P(T >= x); x in one dimension."""
         grid = np.atleast_1d(np.asarray(x, dtype=float))[:, None]
-        n, alpha, times = self._binomial
-        first, last = self._allowed(n, grid, closed=closed)
-        below = binomial_lower_tail(np.maximum(first - 1, 0), n, 1.0 - alpha, alpha)
-        above = binomial_upper_tail(np.minimum(last + 1, n), n, 1.0 - alpha, alpha)
-        outside = np.where(first > 0, below, 0.0) + np.where(last < n, above, 0.0)
-        log_inside = _log_inside(np.where(last < first, 1.0, outside), times)
-        for size, repeats, below_of, above_of in self._others:
-            low, high = self._allowed(np.array([float(size)]), grid, closed=closed)
-            beyond = below_of(low) + above_of(np.maximum(high, 0.0))
-            log_inside += _log_inside(np.where(high < low, 1.0, beyond), np.array([repeats]))
-        return np.asarray(-np.expm1(log_inside))
+        return self._strata.outside(*self._allowed(grid, closed=closed))
 
     def _tail(self, observed: float, *, upper: bool, share: float) -> float:
         beyond = float(self._exceeds(observed, closed=True)[0])
@@ -122,37 +115,21 @@ class ViolationLaw(NullLaw):
 
     def _search(self, limit: float, *, upper: bool) -> float:
         # Many points per round: a tail is vectorised, and the rounds are few.
-        width = int(np.clip(_CELLS // self._sizes.size, 1, _GRID))
+        width = int(np.clip(_CELLS // self._strata.sizes.size, 1, _GRID))
         if upper:  # smallest atom with P(T > atom) <= limit
             return self._nearest_atom(_bisect(lambda x: self._exceeds(x, closed=True) <= limit, width))
         # largest atom with P(T < atom) <= limit
         return self._nearest_atom(_bisect(lambda x: 1.0 - self._exceeds(x, closed=False) > limit, width))
 
     def _nearest_atom(self, x: float) -> float:
-        counts = np.rint(self._sizes * np.array([[self._target - x], [self._target + x]]))
-        gaps = np.clip(counts / self._sizes, 0.0, 1.0) - self._target
+        n, target = self._strata.sizes, self._strata.offsets
+        counts = np.rint(np.stack([n * (target - x), n * (target + x)]))
+        gaps = np.clip(counts / n, 0.0, 1.0) - target
         if self._side == "both":
             atoms = np.abs(gaps)
         else:
             atoms = np.maximum(-gaps if self._side == "under" else gaps, 0.0)
         return float(atoms.flat[np.argmin(np.abs(atoms - x))])
-
-
-def _tails(law: CoverageLaw) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """P(K < j) and P(K > j) as functions of j in 0..n, tabulated where the table is small."""
-    if law.n > _TABLE_ROWS:
-        return lambda j: np.asarray(law.cdf(j - 1)), lambda j: np.asarray(law.sf(j))
-    mass = np.asarray(law.pmf(np.arange(law.n + 1)))
-    # Summed from each end, so that small tails keep their digits.
-    below = np.concatenate([[0.0], np.cumsum(mass)])
-    above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
-    return lambda j: below[j.astype(np.int64)], lambda j: above[j.astype(np.int64) + 1]
-
-
-def _log_inside(outside: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Sum over strata of times * log(1 - outside); -inf where a stratum cannot be inside."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.sum(times * np.log1p(-np.minimum(outside, 1.0)), axis=1))
 
 
 def _bisect(holds: Callable[[np.ndarray], np.ndarray], width: int) -> float:

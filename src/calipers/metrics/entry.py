@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from calipers.arrays import short_repr
@@ -55,6 +55,9 @@ class MetricEntry:
         them, or an error.
     scaled : str
         Why the value with whole weights changes when all of them are rescaled; empty when it does not.
+    row_arguments : tuple of str
+        Columns of blocks that its arguments ``alpha`` ("promised", one minus alpha) and ``cluster`` can come
+        from, where they differ by row.
     splits_rows : bool
         Whether rows are split or a model is fitted to them: copies of a row may then lie on both sides, so
         that whole weights are not quite repeated rows.
@@ -80,6 +83,7 @@ class MetricEntry:
     weighted: bool
     importance: Literal["untested", "tested", "refused"] = "untested"
     scaled: str = ""
+    row_arguments: tuple[str, ...] = ()
     splits_rows: bool = False
     randomized: bool = False
     array_api: bool = False
@@ -101,7 +105,9 @@ class MetricEntry:
         if self.state is None and self.merge not in ("counts", "gather"):
             raise ValueError(f"{self.name}: merge={self.merge!r} needs the state that does it")
 
-    def new_state(self, *, alpha: Any, confidence: float, **options: Any) -> State:
+    def new_state(
+        self, *, alpha: Any, confidence: float, by_row: tuple[str, ...] = (), **options: Any
+    ) -> State:
         """An empty state of this metric; alpha and confidence where the function takes them.
 
         Parameters
@@ -110,6 +116,8 @@ class MetricEntry:
             Allowed miscoverage.
         confidence : float
             Level of the intervals.
+        by_row : tuple of str
+            Columns of the blocks, of ``row_arguments``: "promised" in place of alpha, "cluster".
         **options
             Further keyword arguments of the function.
 
@@ -118,13 +126,26 @@ class MetricEntry:
         State
             Its ``finish`` gives what the function gives for all rows at once.
         """
-        from calipers.metrics.states.counts import CountState
-        from calipers.metrics.states.gathered import GatherState
-
         parameters = inspect.signature(self.function).parameters
         common = {"alpha": alpha, "confidence": confidence}
         chosen = {key: value for key, value in common.items() if key in parameters}
         chosen |= known_options(self, options, tuple(parameters))
+        unknown = [name for name in by_row if name not in self.row_arguments]
+        if unknown:
+            known = " and ".join(self.row_arguments) or "nothing"
+            raise InputError(f"{self.name} takes {known} by row, got {unknown[0]!r}.")
+        if by_row:
+            from calipers.metrics.states.row_arguments import WithRowArguments
+
+            fixed = {k: v for k, v in chosen.items() if k != "alpha" or "promised" not in by_row}
+            function = WithRowArguments(self.function, by_row)
+            return replace(self, function=function, inputs=(*self.inputs, *by_row))._state(fixed)
+        return self._state(chosen)
+
+    def _state(self, chosen: dict[str, Any]) -> State:
+        from calipers.metrics.states.counts import CountState
+        from calipers.metrics.states.gathered import GatherState
+
         if self.state is not None:
             return self.state(self, chosen)
         if self.merge == "counts":

@@ -84,7 +84,14 @@ def metric_entry(name: str) -> MetricEntry:
     return found[name]
 
 
-def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **options: Any) -> State:
+def state_of(
+    metric: str,
+    *,
+    alpha: Any = 0.1,
+    confidence: float = 0.95,
+    by_row: tuple[str, ...] = (),
+    **options: Any,
+) -> State:
     """The state of a registered metric, ready to absorb blocks of rows.
 
     Parameters
@@ -95,6 +102,9 @@ def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **optio
         Allowed miscoverage, for the metrics that take it.
     confidence : float
         Level of the intervals.
+    by_row : tuple of str
+        What differs by row: "promised", a column of the blocks that stands for one minus alpha, and
+        "cluster"; for the metrics that take them.
     **options
         Further keyword arguments of the metric.
 
@@ -113,7 +123,7 @@ def state_of(metric: str, *, alpha: Any = 0.1, confidence: float = 0.95, **optio
     >>> round(float(state.finish()), 3)
     0.667
     """
-    return metric_entry(metric).new_state(alpha=alpha, confidence=confidence, **options)
+    return metric_entry(metric).new_state(alpha=alpha, confidence=confidence, by_row=by_row, **options)
 
 
 def merge_rules() -> dict[str, str]:

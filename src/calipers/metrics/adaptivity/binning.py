@@ -173,6 +173,16 @@ def bin_by_ease(
     return replace(bins, squares=_between(limits.astype(float), low, high, noise).sums)
 
 
+def places_in_order(bins: Binned, ease: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Of each row its bin, or the run of `Binned.shared_runs` it lies in where ties are shared."""
+    order = np.argsort(ease, kind="stable")
+    middle = np.cumsum(mass[order]) - 0.5 * mass[order]
+    runs = bins.shared_runs()[0] if bins.ties_cross else bins.mass
+    places = np.empty(len(ease), dtype=np.int64)
+    places[order] = np.minimum(np.searchsorted(np.cumsum(runs), middle), len(runs) - 1)
+    return places
+
+
 def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: list[np.ndarray]) -> Binned:
     """Bins from the limits, the tie around each limit (low, high] and the column sums at both its ends."""
     part = np.clip((limits - low) / (high - low), 0.0, 1.0)

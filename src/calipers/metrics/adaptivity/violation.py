@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import Array, RandomState, as_numpy, generator, on_device_of
 from calipers.exceptions import InputError
-from calipers.inputs import (
-    NO_EXACT_LAW,
-    Weights,
-    check_count,
-    check_covered,
-    check_same_length,
-    check_vector,
-)
+from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length, check_vector
 from calipers.metrics.adaptivity.binning import (
     BINS_END_AT_ROWS,
     STRATA,
     bin_by_ease,
     bin_by_strata,
     check_strata,
+    places_in_order,
     present_rows,
+    stratum_codes,
     stratum_name,
 )
 from calipers.metrics.adaptivity.ease_states import by_ease
-from calipers.metrics.adaptivity.worst import (
-    exact_law,
-    stratum_laws,
-    target_coverage,
-    worst_estimate,
-    worst_law,
-)
+from calipers.metrics.adaptivity.worst import bins_null, worst_estimate
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.promised_rows import PromisedRows, check_promise
+from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.results import Estimate
 
 
@@ -46,6 +38,7 @@ def t_cv(
     n_bins: int = 50,
     n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
     randomized: bool = False,
     n_draws: int = 9999,
@@ -63,15 +56,17 @@ def t_cv(
         Whether the prediction set or interval of each row held its outcome.
     ease : array (n,)
         Ease of each row (`calipers.difficulty.ease`), or any score that is lower for harder rows.
-    alpha : float, Fraction or Decimal
-        Allowed miscoverage.
+    alpha : float, Fraction or Decimal, or array (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     n_bins : int
         Bins, eq. 2. More bins than rows leave some empty; those are passed over.
     n_calibration : int or array (n_bins,), optional
-        Calibration rows behind the threshold of each bin, hardest first. One number n is exact for a
-        predictor with n rows per bin, and on the safe side for a single threshold made from n rows.
+        Calibration rows: one number for one threshold, which shifts all bins together, or one per bin,
+        hardest first, for thresholds of their own.
     sample_weight : array (n,), optional
         Weights: whole numbers are repetitions, others importance weights without a test.
+    cluster : array (n,), optional
+        Rows of one cluster depend on each other.
     confidence : float
         Level of the interval.
     randomized : bool
@@ -80,7 +75,7 @@ def t_cv(
     n_draws : int
         Draws of the null law, where it has to be simulated.
     random_state : int, Generator or None
-        Used where rows with equal ease are shared between bins, and by ``randomized``.
+        Used where the null law is simulated, and by ``randomized``.
 
     Returns
     -------
@@ -99,10 +94,13 @@ def t_cv(
     -----
     Rows with equal ease that cross an edge of eq. 2 are shared between the bins by mass, so the order of
     rows never matters. Null: every bin is covered with probability 1 - alpha; P(T <= x) is the product
-    over bins of P(abs(K_b - n_b(1-alpha)) <= n_b x), K_b binomial, or beta-binomial with
-    ``n_calibration``; with shared rows that law is simulated. One threshold from n rows shifts
-    all bins together; E[f^B] >= (E f)^B makes that law smaller than the one used, hence the safe
-    side. Interval: Clopper-Pearson per bin at the Sidak level, mapped through the maximum; it holds the
+    over bins of P(abs(K_b - n_b(1-alpha)) <= n_b x), K_b binomial, or beta-binomial with calibration rows of
+    its own. One threshold from n rows gives all bins one coverage c ~ Beta(k, n + 1 - k), and the law is the
+    mean of that product over c. With an alpha per row a bin is held against the mean promise of its rows,
+    and K_b has the law of unequal trials. The law is simulated with shared rows, with levels that
+    differ by row from one calibration sample (its order statistics), and with ``cluster``: the normal law of
+    the cluster sums, with Student's allowance for few; a bin with rows of fewer than 10 clusters leaves no
+    test. Interval: Clopper-Pearson per bin at the Sidak level, mapped through the maximum; it holds the
     largest violation of the true coverages of the bins. Unbiased mean square: mean of
     (c_b - t)^2 - c_b (1 - c_b) / (n_b - 1) over bins of two rows or more. Cost: one sort.
 
@@ -120,20 +118,15 @@ def t_cv(
     >>> print(t_cv(rng.random(20_000) < 0.82 + 0.16 * ease, ease, alpha=0.1))
     T-CV 0.11 [0.06, 0.18] at 95 %; a perfect predictor would read up to 0.050 (p = 6.7e-09)
     """
-    hits, score, weights = _rows(covered, ease, "ease", sample_weight)
-    bins = bin_by_ease([hits], score, check_count(n_bins, name="n_bins"), weights)
+    rows, score = _rows(covered, ease, "ease", alpha, sample_weight, cluster)
+    bins = bin_by_ease([rows.covered], score, check_count(n_bins, name="n_bins"), rows.weights)
     rng, draws = generator(random_state), check_count(n_draws, name="n_draws")
-    laws = stratum_laws(bins, alpha, n_calibration, name="n_bins")
-    law = None if laws is None else worst_law(bins, laws, alpha, "both", draws, rng)
+    names = [f"ease bin {b + 1}" for b in range(n_bins)]
+    null = bins_null(
+        bins, rows, lambda: places_in_order(bins, as_numpy(score), rows.mass), names, n_calibration
+    )
     return worst_estimate(
-        "T-CV",
-        bins,
-        alpha,
-        law=law,
-        confidence=confidence,
-        names=[f"ease bin {b + 1}" for b in range(n_bins)],
-        randomized=rng if randomized else None,
-        reason=NO_EXACT_LAW if law is None else "",
+        "T-CV", bins, null, confidence=confidence, rng=rng, n_draws=draws, randomized=randomized
     )
 
 
@@ -145,7 +138,9 @@ def sscv(
     strata: Any = STRATA,
     n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
+    random_state: RandomState = None,
 ) -> Estimate:
     """Size-stratified coverage violation: the largest |coverage - (1 - alpha)| over ranges of set size.
 
@@ -158,14 +153,14 @@ def sscv(
         Whether each set held its outcome.
     size : array (n,)
         Set sizes, or interval widths with strata of your own.
-    alpha : float, Fraction or Decimal
-        Allowed miscoverage.
+    alpha : float, Fraction or Decimal, or array (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     strata : sequence of float
         Increasing upper ends; a stratum holds the sizes above the previous end up to and including its
         own. Default: [0,1] [2,3] [4,6] [7,10] [11,100] [101, inf). Empty strata are passed over.
     n_calibration : int or array, optional
-        Calibration rows behind each stratum's coverage, as in `t_cv`.
-    sample_weight, confidence
+        Calibration rows behind one threshold, or behind that of each stratum, as in `t_cv`.
+    sample_weight, cluster, confidence, random_state
         As in `t_cv`.
 
     Returns
@@ -190,9 +185,10 @@ def sscv(
     >>> float(sscv([1, 1, 1, 0], [1, 1, 2, 2], alpha=0.25))     # size 1: 2 of 2, size 2: 1 of 2
     0.25
     """
-    hits, sizes, weights = _rows(covered, size, "size", sample_weight)
+    rows, sizes = _rows(covered, size, "size", alpha, sample_weight, cluster)
     ends = check_strata(strata, as_numpy(sizes), name="size")
-    return _by_size("SSCV", hits, sizes, ends, weights, alpha, n_calibration, confidence, "both")
+    names = [f"size {stratum_name(ends, k)}" for k in range(len(ends))]
+    return _over_strata("SSCV", rows, sizes, ends, names, n_calibration, confidence, random_state)
 
 
 def escv(
@@ -203,7 +199,9 @@ def escv(
     one_sided: bool = False,
     n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
+    random_state: RandomState = None,
 ) -> Estimate:
     """Each-size coverage violation: as `sscv` with one stratum per set size that occurs.
 
@@ -215,11 +213,11 @@ def escv(
         Whether each set held its outcome.
     size : array (n,)
         Set sizes, whole numbers.
-    alpha : float, Fraction or Decimal
-        Allowed miscoverage.
+    alpha : float, Fraction or Decimal, or array (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     one_sided : bool
         Count only covering too little, max(0, (1 - alpha) - coverage), as the SAPS paper does.
-    n_calibration, sample_weight, confidence
+    n_calibration, sample_weight, cluster, confidence, random_state
         As in `sscv`.
 
     Returns
@@ -241,7 +239,7 @@ def escv(
     >>> float(escv([1, 1, 1, 0, 0, 1], [1, 1, 2, 2, 2, 3], alpha=0.25))     # size 2: 1 of 3
     0.4166666666666667
     """
-    hits, sizes, weights = _rows(covered, size, "size", sample_weight)
+    rows, sizes = _rows(covered, size, "size", alpha, sample_weight, cluster)
     host = as_numpy(sizes)
     if np.any(host != np.floor(host)) or np.any(host < 0):
         row = int(np.argmax((host != np.floor(host)) | (host < 0)))
@@ -250,8 +248,8 @@ def escv(
             "For interval widths use sscv with strata of widths, or t_cv."
         )
     ends = tuple(np.unique(host).tolist())
-    side = "under" if one_sided else "both"
-    return _by_size("ESCV", hits, sizes, ends, weights, alpha, n_calibration, confidence, side)
+    names, side = [f"size {end:g}" for end in ends], "under" if one_sided else "both"
+    return _over_strata("ESCV", rows, sizes, ends, names, n_calibration, confidence, random_state, side=side)
 
 
 def rank_cv(
@@ -274,8 +272,8 @@ def rank_cv(
         Whether each set held its outcome.
     ranks : array (n,)
         1-based rank of the true label (`true_rank`), or absolute errors with strata of your own.
-    alpha : float, Fraction or Decimal
-        Allowed miscoverage.
+    alpha : float, Fraction or Decimal, or array (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     strata : sequence of float
         Increasing upper ends. Default: [1] [2,3] [4,6] [7,10] [11,100] [101, inf).
     sample_weight, confidence
@@ -301,55 +299,49 @@ def rank_cv(
     >>> float(rank_cv([1, 1, 1, 0], [1, 1, 2, 2], alpha=0.25))
     0.25
     """
-    hits, positions, weights = _rows(covered, ranks, "ranks", sample_weight)
+    rows, positions = _rows(covered, ranks, "ranks", alpha, sample_weight)
     ends = check_strata(strata, as_numpy(positions), name="ranks")
-    bins = bin_by_strata([hits], positions, ends, weights)
     reason = "coverage given the rank of the outcome is not 1 - alpha even for a perfect predictor: no null"
     names = [f"rank {stratum_name(ends, k)}" for k in range(len(ends))]
-    return worst_estimate("Rank-CV", bins, alpha, law=None, confidence=confidence, names=names, reason=reason)
+    return _over_strata("Rank-CV", rows, positions, ends, names, None, confidence, None, no_null=reason)
 
 
-def _rows(covered: Any, values: Any, name: str, sample_weight: Any) -> tuple[Array, Array, Weights | None]:
-    """Covered rows, the column that sorts them, and weights; rows of weight 0 are not there."""
+def _rows(
+    covered: Any, values: Any, name: str, alpha: Any, sample_weight: Any, cluster: Any = None
+) -> tuple[PromisedRows, Array]:
+    """Rows of the promise and the column that sorts them; rows of weight 0 are not there."""
     hits, column = check_covered(covered), check_vector(values, name=name)
     n = check_same_length(covered=hits, **{name: column})
     if isinstance(hits, np.ndarray) != isinstance(column, np.ndarray):
         hits = on_device_of(as_numpy(hits), column)
-    (hits, column), weights = present_rows([hits, column], sample_weight, n)
-    return hits, column, weights
+    level, promised = check_promise(alpha, n)
+    clusters = None if cluster is None else check_groups(cluster, n, name="cluster")[1]
+    given = Weights.check(sample_weight, n)
+    there = slice(None) if given is None else np.flatnonzero(given.mass)
+    (hits, column), weights = present_rows([hits, column], given, n)
+    promised = None if promised is None else promised[there]
+    clusters = None if clusters is None else clusters[there]
+    rows = PromisedRows(hits, level, promised, weights, clusters)
+    return (rows if rows.is_plain else replace(rows, covered=as_numpy(hits))), column
 
 
-def _by_size(
+def _over_strata(
     name: str,
-    hits: Array,
-    sizes: Array,
+    rows: PromisedRows,
+    values: Array,
     ends: Sequence[float],
-    weights: Weights | None,
-    alpha: Any,
+    names: list[str],
     n_calibration: Any,
     confidence: float,
-    side: str,
+    random_state: RandomState,
+    **options: Any,
 ) -> Estimate:
-    bins = bin_by_strata([hits], sizes, ends, weights)
-    laws = stratum_laws(bins, alpha, n_calibration, name="strata")
-    law = None if laws is None else exact_law(tuple(laws), target_coverage(alpha), side)
-    if name == "SSCV":
-        names = [f"size {stratum_name(ends, k)}" for k in range(len(ends))]
-    else:
-        names = [f"size {end:g}" for end in ends]
-    return worst_estimate(
-        name,
-        bins,
-        alpha,
-        law=law,
-        confidence=confidence,
-        names=names,
-        side=side,
-        reason=NO_EXACT_LAW if law is None else "",
-    )
+    bins = bin_by_strata([rows.covered], values, ends, rows.weights)
+    null = bins_null(bins, rows, lambda: stratum_codes(as_numpy(values), ends), names, n_calibration)
+    return worst_estimate(name, bins, null, confidence=confidence, rng=generator(random_state), **options)
 
 
-_COVERS = "covers 1 - alpha in every {} (exact law; beta-binomial with n_calibration)"
+_COVERS = "covers 1 - alpha in every {} (exact law; one coverage drawn for all with n_calibration)"
 _INTERVAL = "Clopper-Pearson per bin at the Sidak level, mapped through the maximum"
 
 
@@ -357,6 +349,7 @@ def _entry(function: Any, column: str, **fields: Any) -> MetricEntry:
     common = {
         "question": "adaptive", "inputs": ("covered", column), "direction": "lower", "bounds": (0.0, 1.0),
         "interval": _INTERVAL, "merge": "counts", "weighted": True, "array_api": True,
+        "row_arguments": ROW_ARGUMENTS,
     }  # fmt: skip
     return MetricEntry(function=function, **(common | fields))  # type: ignore[arg-type]
 
@@ -372,5 +365,6 @@ ENTRIES = (
     _entry(
         rank_cv, "ranks", good="lower than a rival's on the same rows; 0 cannot be reached",
         no_null="coverage given the rank of the outcome is not 1 - alpha even for a perfect predictor",
+        row_arguments=("promised",),
     ),
 )  # fmt: skip

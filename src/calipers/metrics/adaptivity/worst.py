@@ -2,124 +2,113 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import as_numpy
-from calipers.exceptions import InputError
 from calipers.inference import (
     CalibrationLaw,
     CoverageLaw,
     NullLaw,
+    ShareCounts,
     SimulatedLaw,
     ViolationLaw,
     sidak_confidence,
 )
-from calipers.inputs import check_alpha, check_confidence, check_count, exact_level
+from calipers.inputs import Weights, check_confidence
 from calipers.metrics.adaptivity.binning import Binned
-from calipers.metrics.marginal import coverage_law
+from calipers.metrics.promised_rows import PromisedRows, check_thresholds
+from calipers.metrics.strata_null import StrataNull
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
 
 
-def target_coverage(alpha: Any) -> float:
-    """1 - alpha, with alpha read as the fraction a person means."""
-    return float(1 - exact_level(alpha))
+def bins_null(
+    bins: Binned,
+    rows: PromisedRows,
+    places: Callable[[], np.ndarray],
+    names: list[str],
+    n_calibration: Any,
+) -> StrataNull:
+    """The null "every promise is kept" over the bins that have rows.
 
-
-def stratum_laws(bins: Binned, alpha: Any, n_calibration: Any, *, name: str) -> list[CoverageLaw] | None:
-    """The law of the covered count of each bin; None for importance weights."""
-    mass = bins.mass
-    check_alpha(alpha)
-    if n_calibration is None:
-        behind: list[int | None] = [None] * mass.size
-    else:
-        given = as_numpy(n_calibration, name="n_calibration").ravel()
-        if given.size not in (1, mass.size):
-            raise InputError(
-                f"n_calibration must be one number or one per bin ({name}: {mass.size}), got {given.size}."
-            )
-        behind = [check_count(c, name="n_calibration") for c in np.broadcast_to(given, mass.shape).tolist()]
-    if bins.squares is not None:
-        return None
-    rows = [(round(m), n) for m, n in zip(mass.tolist(), behind, strict=True)]
-    # Bins of equal mass have two sizes at most: each law is made once.
-    laws = {(m, n): coverage_law(m, alpha, n) for m, n in set(rows)}
-    return [laws[key] for key in rows]
+    ``places`` gives the bin of each row, or its run where ties are shared; it is asked only where rows were
+    promised different things or depend on each other.
+    """
+    filled = np.flatnonzero(bins.filled)
+    thresholds = check_thresholds(n_calibration, len(names), name="bins")
+    if isinstance(thresholds, tuple):
+        thresholds = tuple(thresholds[b] for b in filled)
+    mass, shown = bins.mass[filled], tuple(names[b] for b in filled)
+    runs, parts = mass, None
+    if bins.ties_cross:
+        runs, shares = bins.shared_runs()
+        parts = shares[:, filled]
+    if rows.is_plain:
+        # Rows of one run count alike: each run is one row with as many repetitions.
+        counted = bins.squares is None
+        weights = Weights(np.rint(runs) if counted else runs, runs, counted)
+        rows = PromisedRows(np.zeros(len(runs), dtype=bool), rows.alpha, None, weights, None)
+        return StrataNull(rows, np.arange(len(runs)), mass, shown, thresholds, parts)
+    cell = places() if parts is not None else np.searchsorted(filled, places())
+    return StrataNull(rows, cell, mass, shown, thresholds, parts)
 
 
 @lru_cache(maxsize=128)
-def exact_law(laws: tuple[CoverageLaw, ...], target: float, side: str) -> ViolationLaw:
+def _exact_law(
+    laws: tuple[CoverageLaw, ...], target: float, side: str, threshold: CalibrationLaw | None
+) -> ViolationLaw:
     """The law of the largest violation; kept, because a study asks for the same one many times."""
-    return ViolationLaw(laws, target, side=side)
+    return ViolationLaw(laws, target, side=side, threshold=threshold)
 
 
 def worst_law(
-    bins: Binned, laws: list[CoverageLaw], alpha: Any, side: str, n_draws: int, rng: np.random.Generator
-) -> NullLaw:
-    """Exact where each row lies in one bin, simulated where ties are shared."""
-    if not bins.ties_cross:
-        return exact_law(tuple(laws), target_coverage(alpha), side)
-    return SimulatedLaw(_simulate_shared(bins, laws, target_coverage(alpha), n_draws, rng))
-
-
-def _simulate_shared(
-    bins: Binned, laws: list[CoverageLaw], target: float, n_draws: int, rng: np.random.Generator
-) -> np.ndarray:
-    """The measure under the null when runs of rows are shared between bins."""
-    mass, parts = bins.shared_runs()
-    sizes = np.rint(mass).astype(np.int64)
-    # A run takes the calibration luck of the bin that holds most of it.
-    owner = np.argmax(parts, axis=1)
-    filled, worst = bins.filled, np.empty(n_draws)
-    step = max(1, (1 << 20) // max(sizes.size, 1))
-    for start in range(0, n_draws, step):
-        rows = min(step, n_draws - start)
-        luck = _coverage_probabilities(laws, rows, rng)
-        counts = rng.binomial(sizes, luck[:, owner])
-        shares = (counts @ parts)[:, filled] / bins.mass[filled]
-        worst[start : start + rows] = np.max(np.abs(shares - target), axis=1)
-    return worst
-
-
-def _coverage_probabilities(laws: list[CoverageLaw], rows: int, rng: np.random.Generator) -> np.ndarray:
-    """(rows, B) coverage probabilities: 1 - alpha, or drawn per bin where calibration was finite."""
-    columns = [
-        np.full(rows, 1.0 - law.alpha)
-        if law.n_calibration is None or law.rank is None
-        else np.asarray(CalibrationLaw(law.n_calibration, law.rank).rvs(rng, rows))
-        for law in laws
-    ]
-    return np.stack(columns, axis=1)
+    null: StrataNull, observed: float, side: str, rng: np.random.Generator, n_draws: int | None = None
+) -> NullLaw | None:
+    """Exact where there are exact laws, else simulated; None without a test."""
+    if null.no_test:
+        return None
+    laws = null.laws()
+    if laws is None:
+        return null.simulated(lambda gaps: _gap(gaps, side).max(axis=1), observed, rng, n_draws)
+    if null.rows.alpha is None:
+        return ViolationLaw(laws, null.target.tolist(), side=side)
+    counts = tuple(law for law in laws if isinstance(law, CoverageLaw))
+    return _exact_law(counts, float(null.target[0]), side, null.threshold)
 
 
 def worst_estimate(
     name: str,
     bins: Binned,
-    alpha: Any,
+    null: StrataNull,
     *,
-    law: NullLaw | None,
     confidence: float,
-    names: list[str],
+    rng: np.random.Generator,
     side: str = "both",
-    randomized: np.random.Generator | None = None,
-    reason: str = "",
+    n_draws: int | None = None,
+    randomized: bool = False,
+    no_null: str = "",
 ) -> Estimate:
     """The largest violation with interval, null band and per-bin details."""
-    target, filled, counts = target_coverage(alpha), np.flatnonzero(bins.filled), bins.counts()
+    target, filled, counts = null.target, np.flatnonzero(bins.filled), bins.counts()
     shares = counts.shares
-    gaps = _gap(shares, target, side)
+    if null.clusters is not None:
+        counts = replace(counts, independent=null.clusters.independent_rows(shares))
+    gaps = _gap(shares - target, side)
     worst = int(np.argmax(gaps))
     value = float(gaps[worst])
-    level = sidak_confidence(check_confidence(confidence), filled.size)
-    ends = counts.interval(level)
+    ends = counts.interval(sidak_confidence(check_confidence(confidence), filled.size))
     low, high = _through_maximum(np.asarray(ends.low), np.asarray(ends.high), target, side)
-    fields: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
-    if law is not None and randomized is not None:
-        fields["p_value"] = law.randomized_p_value(value, randomized)
+    law = None if no_null else worst_law(null, value, side, rng, n_draws)
+    tested: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
+    if law is not None and randomized:
+        tested["p_value"] = law.randomized_p_value(value, rng)
+    resolution = {"n_draws": law.n_draws} if isinstance(law, SimulatedLaw) else {}
+    details = _bin_details(bins, null, counts, worst) | {"null_median": _median(law)}
     return Estimate(
         name=name,
         value=value,
@@ -128,30 +117,32 @@ def worst_estimate(
         high=high,
         confidence=confidence,
         n=bins.n,
-        method=_method(law),
-        reason=reason,
-        details=_bin_details(bins, names, filled, shares, worst, target) | {"null_median": _median(law)},
-        **fields,
+        method=_method(law, null),
+        reason=no_null or null.no_test,
+        details=details,
+        **null.with_certainty(tested, **resolution),
     )
 
 
-def _bin_details(
-    bins: Binned, names: list[str], filled: np.ndarray, shares: np.ndarray, worst: int, target: float
-) -> dict[str, Any]:
-    square, square_error = mean_squared_violation(shares, bins.effective_mass[filled], target)
+def _bin_details(bins: Binned, null: StrataNull, counts: ShareCounts, worst: int) -> dict[str, Any]:
+    filled = np.flatnonzero(bins.filled)
+    rows = bins.effective_mass[filled] if null.clusters is None else counts.effective
+    square, square_error = mean_squared_violation(counts.shares, rows, null.target)
+    promised = {} if null.rows.promised is None else {"promised": null.target.tolist()}
     return {
-        "worst": names[filled[worst]],
+        "worst": null.names[worst],
         "worst_bin": int(filled[worst]),
-        "coverage": shares.tolist(),
+        "coverage": counts.shares.tolist(),
+        **promised,
         "rows": [_whole(m) for m in bins.mass[filled]],
-        "bins": [names[b] for b in filled],
+        "bins": list(null.names),
         "mean_squared_violation": square,
         "mean_squared_violation_std_error": square_error,
         "shared_ties": bins.ties_cross,
     }
 
 
-def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: float) -> tuple[float, float]:
+def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: np.ndarray) -> tuple[float, float]:
     """Mean over bins of (c - t)^2 - c(1-c)/(n-1), and its standard error; NaN without bins of two rows.
 
     Unbiased for the mean of (p - t)^2 with p the true coverage of each bin. Delta method with the binomial
@@ -160,7 +151,7 @@ def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: float) 
     usable = rows > 1
     if not usable.any():
         return float("nan"), float("nan")
-    c, n = shares[usable], rows[usable]
+    c, n, target = shares[usable], rows[usable], target[usable]
     noise = c * (1 - c) / (n - 1)
     squares = (c - target) ** 2 - noise
     skew = noise * (1 - 2 * c) / n
@@ -169,14 +160,13 @@ def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: float) 
     return float(np.mean(squares)), float(np.sqrt(max(variance, floor)) / c.size)
 
 
-def _gap(shares: np.ndarray, target: float, side: str) -> np.ndarray:
-    gap = np.asarray(shares - target)
+def _gap(departures: np.ndarray, side: str) -> np.ndarray:
     # Rounding must not turn 0.9 - 0.9 into a violation of 1e-17.
-    gap = np.where(np.abs(gap) < 1e-14, 0.0, gap)
+    gap = np.where(np.abs(departures) < 1e-14, 0.0, departures)
     return np.abs(gap) if side == "both" else np.maximum(-gap, 0.0)
 
 
-def _through_maximum(low: np.ndarray, high: np.ndarray, target: float, side: str) -> tuple[float, float]:
+def _through_maximum(low: np.ndarray, high: np.ndarray, target: np.ndarray, side: str) -> tuple[float, float]:
     """The interval of the largest gap, from intervals of the coverages that hold together."""
     nearest = np.maximum(target - high, 0.0 if side == "under" else low - target)
     farthest = np.maximum(target - low, 0.0 if side == "under" else high - target)
@@ -189,12 +179,17 @@ def _median(law: NullLaw | None) -> float | None:
     return float(law.band(0.5).high)
 
 
-def _method(law: NullLaw | None) -> str:
+def _method(law: NullLaw | None, null: StrataNull) -> str:
     interval = "largest violation over bins, Sidak Clopper-Pearson interval"
     if law is None:
         return interval
-    kind = f"simulated ({law.n_draws} draws, shared ties)" if isinstance(law, SimulatedLaw) else "exact"
-    return f"{interval}, {kind} null law"
+    if not isinstance(law, SimulatedLaw):
+        return f"{interval}, exact null law"
+    if null.clusters is not None:
+        why = "sums over clusters"
+    else:
+        why = "shared ties" if null.parts is not None else "levels of one calibration sample"
+    return f"{interval}, simulated ({law.n_draws} draws, {why}) null law"
 
 
 def _whole(value: float) -> float:

@@ -17,6 +17,7 @@ from calipers.metrics.conditional.losses import SIDES, check_distance
 from calipers.metrics.conditional.risk_rows import check_risk_rows
 from calipers.metrics.conditional.risk_tests import NULL_LEVEL
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.results import Curve, Estimate, EstimateTable
 
 
@@ -327,6 +328,7 @@ _ERT = {
     "fitted classifiers",
     "merge": "gather",
     "weighted": True,
+    "row_arguments": ROW_ARGUMENTS,
     "splits_rows": True,
     "randomized": True,
 }

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
-from calipers.inference import NO_EXACT_LAW, ShareCounts, SimulatedLaw, sidak_confidence
-from calipers.inference.proportions import binomial_tails
-from calipers.inputs import check_alpha, check_confidence
+from calipers.inference import NullLaw, ShareCounts, SimulatedLaw, sidak_confidence
+from calipers.inference.minimum_law import MinimumLaw
+from calipers.inputs import check_confidence
 from calipers.metrics.conditional.strata import Strata, binned_strata, group_strata
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
+from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
+from calipers.metrics.strata_null import StrataNull
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
-_DRAWS = 9999
-_CELLS = 1 << 21
 _BY_OUTCOME = (
     "even a perfect predictor does not cover 1 - alpha given the outcome: rare and extreme outcomes are "
     "missed more often, so there is no null to test"
@@ -30,7 +30,9 @@ def coverage_gap(
     *,
     alpha: Any,
     weighted: bool = False,
+    n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> Estimate:
@@ -45,12 +47,17 @@ def coverage_gap(
         Whether each outcome lay in its set.
     groups : array of shape (n,)
         Labels of any kind.
-    alpha : float
-        Allowed miscoverage.
+    alpha : float or array of shape (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     weighted : bool
         Weight groups by their share of the rows instead of equally.
+    n_calibration : int or array, optional
+        Rows the predictor was conformalised on: one number for one threshold, which shifts all groups
+        together, or one per group, in sorted order of their labels, for thresholds of their own.
     sample_weight : array of shape (n,), optional
         Weights: whole numbers are repetitions, others importance weights without a test.
+    cluster : array of shape (n,), optional
+        Rows of one cluster depend on each other.
     confidence : float
         Level of the interval.
     random_state : int, Generator or None
@@ -63,10 +70,17 @@ def coverage_gap(
 
     Notes
     -----
-    Null: independent binomial counts with coverage 1 - alpha in every group, 9 999 draws; the p-value is
-    exact for any number of draws. Interval: Clopper-Pearson for every group, Sidak-adjusted so that they hold
-    together, and the smallest and the largest mean gap they allow; it never undercovers and is wide for many
-    groups. Standard error: of the signed gaps, ``sqrt(sum w_g^2 c_g (1 - c_g) / n_g)``.
+    Null: every row is covered with its promised probability, 9 999 draws, and ten times as many while fewer
+    than ten of them reach the value; the p-value is exact for any number of draws. With one threshold from n
+    calibration rows all groups share the coverage c ~ Beta(k, n + 1 - k), drawn anew every time; levels
+    that differ by row are then order statistics of one calibration sample. With ``cluster`` the gaps are
+    drawn from the normal law of the cluster sums, with Student's allowance for few clusters; a group
+    with rows of fewer than 10 clusters leaves no test.
+
+    Interval: Clopper-Pearson for every group (at the effective number of independent rows with ``cluster``),
+    Sidak-adjusted so that they hold together, and the smallest and the largest mean gap they allow; it never
+    undercovers and is wide for many groups. Standard error: of the signed gaps,
+    ``sqrt(sum w_g^2 c_g (1 - c_g) / n_g)``.
 
     References
     ----------
@@ -80,15 +94,22 @@ def coverage_gap(
     >>> e.value                                                  # (|1 - 0.75| + |0.5 - 0.75|) / 2
     0.25
     """
-    strata = group_strata(covered, groups, sample_weight)
-    target, level = 1.0 - check_alpha(alpha), check_confidence(confidence)
-    estimate = _gap_fields(strata, target, weighted, level, "coverage gap")
-    if not strata.counts.whole:
-        return Estimate(**(estimate | {"reason": NO_EXACT_LAW}))
-    law = _simulated_gaps(strata.counts, target, weighted, generator(random_state))
-    null = law.estimate_fields(estimate["value"], alternative="greater", level=_NULL_LEVEL)
+    strata = group_strata(
+        covered,
+        groups,
+        alpha=alpha,
+        n_calibration=n_calibration,
+        sample_weight=sample_weight,
+        cluster=cluster,
+    )
+    estimate = _gap_fields(strata, weighted, check_confidence(confidence), "coverage gap")
+    null, w = strata.null, _group_weights(strata.counts, weighted)
+    if null.no_test:
+        return Estimate(**(estimate | {"reason": null.no_test}))
+    law = null.simulated(lambda gaps: np.abs(gaps) @ w, estimate["value"], generator(random_state))
+    tested = law.estimate_fields(estimate["value"], alternative="greater", level=_NULL_LEVEL)
     details = estimate["details"] | {"null_mean": law.mean}
-    return Estimate(**(estimate | null | {"details": details}))
+    return Estimate(**(estimate | null.with_certainty(tested, law.n_draws) | {"details": details}))
 
 
 def equal_opportunity_gap(
@@ -132,9 +153,8 @@ def equal_opportunity_gap(
     >>> equal_opportunity_gap([1, 1, 0, 1], ["cat", "cat", "dog", "dog"], alpha=0.25).value
     0.25
     """
-    strata = binned_strata(covered, y_true, n_bins, sample_weight, name="y_true")
-    target, level = 1.0 - check_alpha(alpha), check_confidence(confidence)
-    fields = _gap_fields(strata, target, weighted, level, "equal-opportunity gap")
+    strata = binned_strata(covered, y_true, n_bins, name="y_true", alpha=alpha, sample_weight=sample_weight)
+    fields = _gap_fields(strata, weighted, check_confidence(confidence), "equal-opportunity gap")
     return Estimate(**(fields | {"reason": _BY_OUTCOME}))
 
 
@@ -144,8 +164,11 @@ def feature_stratified_coverage(
     *,
     alpha: Any = None,
     n_bins: int = 10,
+    n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
+    random_state: RandomState = None,
 ) -> Estimate:
     """Coverage of the worst stratum of one feature; 1 - alpha is right.
 
@@ -155,14 +178,21 @@ def feature_stratified_coverage(
         Whether each outcome lay in its set.
     feature : array of shape (n,)
         Text, categories or numbers; many numbers are put into ``n_bins`` bins of nearly equal mass.
-    alpha : float, optional
-        Allowed miscoverage; without it there is no test.
+    alpha : float or array of shape (n,), optional
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row; without it there is no test.
     n_bins : int
         Bins for numbers with more distinct values than that.
+    n_calibration : int or array, optional
+        Rows the predictor was conformalised on: one number for one threshold, which shifts all strata
+        together, or one per stratum, in sorted order, for thresholds of their own.
     sample_weight : array of shape (n,), optional
         Weights: whole numbers are repetitions, others importance weights without a test.
+    cluster : array of shape (n,), optional
+        Rows of one cluster depend on each other.
     confidence : float
         Level of the interval.
+    random_state : int, Generator or None
+        Source of draws, where the null law has to be simulated.
 
     Returns
     -------
@@ -171,7 +201,11 @@ def feature_stratified_coverage(
 
     Notes
     -----
-    Exact null law of the minimum: ``P(min > x) = prod_g P(K_g / n_g > x)`` with independent binomial counts.
+    Exact null law of the minimum: ``P(min > x) = prod_g P(K_g / n_g > x)`` with independent binomial counts;
+    with one threshold from n calibration rows its mean over the coverage c ~ Beta(k, n + 1 - k) of all
+    strata. With an alpha per row the worst stratum is the one furthest below its promise (the mean of
+    its rows), and counts have the law of unequal trials; together with ``n_calibration``, and with
+    ``cluster``, the law is simulated as in `coverage_gap`.
     Interval: Sidak-adjusted Clopper-Pearson per stratum, mapped through the minimum.
 
     Examples
@@ -180,8 +214,11 @@ def feature_stratified_coverage(
     >>> feature_stratified_coverage([1, 1, 0, 1], ["a", "a", "b", "b"], alpha=0.1).value
     0.5
     """
-    strata = binned_strata(covered, feature, n_bins, sample_weight, name="feature")
-    return _worst(strata, alpha, confidence, "feature-stratified coverage")
+    strata = binned_strata(
+        covered, feature, n_bins, name="feature", alpha=alpha, n_calibration=n_calibration,
+        sample_weight=sample_weight, cluster=cluster,
+    )  # fmt: skip
+    return _worst(strata, confidence, "feature-stratified coverage", random_state)
 
 
 def size_stratified_coverage(
@@ -190,14 +227,19 @@ def size_stratified_coverage(
     *,
     alpha: Any = None,
     n_bins: int = 10,
+    n_calibration: Any = None,
     sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
+    random_state: RandomState = None,
 ) -> Estimate:
     """Coverage of the worst stratum of set sizes or interval widths; 1 - alpha is right.
 
     Parameters
     ----------
-    covered, alpha, n_bins, sample_weight, confidence
+    covered, alpha, n_bins, n_calibration
+        As in `feature_stratified_coverage`.
+    sample_weight, cluster, confidence, random_state
         As in `feature_stratified_coverage`.
     size : array of shape (n,)
         Number of labels in each set, or width of each interval; finite. Widths within a part in 10^9 of each
@@ -226,8 +268,11 @@ def size_stratified_coverage(
     """
     sizes = np.asarray(as_numpy(size), dtype=float)
     sizes = pool_equal(sizes) if sizes.ndim == 1 and np.isfinite(sizes).all() else sizes
-    strata = binned_strata(covered, sizes, n_bins, sample_weight, name="size")
-    return _worst(strata, alpha, confidence, "size-stratified coverage")
+    strata = binned_strata(
+        covered, sizes, n_bins, name="size", alpha=alpha, n_calibration=n_calibration,
+        sample_weight=sample_weight, cluster=cluster,
+    )  # fmt: skip
+    return _worst(strata, confidence, "size-stratified coverage", random_state)
 
 
 def label_stratified_coverage(
@@ -265,8 +310,8 @@ def label_stratified_coverage(
     >>> label_stratified_coverage([1, 1, 0, 1], ["cat", "cat", "dog", "dog"]).value
     0.5
     """
-    strata = binned_strata(covered, y_true, n_bins, sample_weight, name="y_true")
-    estimate = _worst(strata, None, confidence, "label-stratified coverage")
+    strata = binned_strata(covered, y_true, n_bins, name="y_true", alpha=None, sample_weight=sample_weight)
+    estimate = _worst(strata, confidence, "label-stratified coverage", None)
     return Estimate(**(estimate.to_dict() | {"reason": _BY_OUTCOME}))
 
 
@@ -276,10 +321,8 @@ def _group_weights(counts: ShareCounts, weighted: bool) -> np.ndarray:
     return np.full(len(counts.totals), 1.0 / len(counts.totals))
 
 
-def _gap_fields(
-    strata: Strata, target: float, weighted: bool, confidence: float, name: str
-) -> dict[str, Any]:
-    counts = strata.counts
+def _gap_fields(strata: Strata, weighted: bool, confidence: float, name: str) -> dict[str, Any]:
+    counts, target = strata.counts, strata.null.target
     w, n_groups = _group_weights(counts, weighted), len(strata.names)
     low, high = counts.interval(sidak_confidence(confidence, n_groups))
     nearest = np.maximum(np.maximum(low - target, target - high), 0.0)
@@ -298,69 +341,42 @@ def _gap_fields(
     }
 
 
-def _simulated_gaps(
-    counts: ShareCounts, target: float, weighted: bool, rng: np.random.Generator
-) -> SimulatedLaw:
-    w, totals = _group_weights(counts, weighted), counts.totals.astype(np.int64)
-    step = max(1, _CELLS // len(totals))
-    draws = []
-    for start in range(0, _DRAWS, step):
-        drawn = rng.binomial(totals, target, size=(min(step, _DRAWS - start), len(totals)))
-        draws.append(np.abs(drawn / totals - target) @ w)
-    return SimulatedLaw(np.concatenate(draws))
-
-
-def _worst(strata: Strata, alpha: Any, confidence: float, name: str) -> Estimate:
-    counts, level = strata.counts, check_confidence(confidence)
-    share, totals = counts.shares, counts.totals
-    low, high = counts.interval(sidak_confidence(level, len(share)))
-    at = int(np.argmin(share))
+def _worst(strata: Strata, confidence: float, name: str, random_state: RandomState) -> Estimate:
+    counts, level, null = strata.counts, check_confidence(confidence), strata.null
+    # With one promise for all rows the worst stratum is the least covered one, whatever was promised.
+    target = np.zeros(len(counts.totals)) if null.rows.promised is None else null.target
+    departures = counts.shares - target
+    low, high = counts.interval(sidak_confidence(level, len(departures)))
+    at = int(np.argmin(departures))
     fields: dict[str, Any] = {
         "name": name,
-        "value": float(share[at]),
+        "value": float(counts.shares[at]),
         "std_error": float(counts.std_errors[at]),
-        "low": float(np.min(low)),
-        "high": float(np.min(high)),
+        "low": float(np.min(low - target) + target[at]),
+        "high": float(np.min(high - target) + target[at]),
         "confidence": level,
         "n": counts.n,
-        "method": f"least coverage of {len(share)} strata, Sidak Clopper-Pearson interval",
+        "method": f"least coverage of {len(departures)} strata, Sidak Clopper-Pearson interval",
         "details": {"worst": strata.names[at], "groups": strata.describe()},
     }
-    if alpha is None:
-        return Estimate(**fields, reason="without alpha there is no promise to test")
-    target = 1.0 - check_alpha(alpha)
-    if not counts.whole:
-        return Estimate(**fields, reason=NO_EXACT_LAW)
-    return Estimate(
-        **fields,
-        p_value=_minimum_law(totals, target, float(share[at])),
-        alternative="less",
-        null_low=_minimum_point(totals, target),
-        null_level=_NULL_LEVEL,
-    )
+    if null.no_test:
+        return Estimate(**fields, reason=null.no_test)
+    law = _least_law(null, target, float(departures[at]), random_state)
+    tested = law.estimate_fields(float(departures[at]), alternative="less", level=_NULL_LEVEL)
+    tested["null_low"] += float(target[at])
+    n_draws = {"n_draws": law.n_draws} if isinstance(law, SimulatedLaw) else {}
+    return Estimate(**fields, **null.with_certainty(tested, **n_draws))
 
 
-def _minimum_law(totals: np.ndarray, target: float, x: float) -> float:
-    """P(min over strata of K / n <= x) for independent binomial counts."""
-    most = np.floor(totals * x + 1e-9)  # the largest count with K / n <= x
-    ones = np.ones(len(totals))
-    lower, _ = binomial_tails(np.minimum(most, totals), totals, target * ones, (1.0 - target) * ones)
-    with np.errstate(divide="ignore"):
-        return float(-np.expm1(np.sum(np.log1p(-lower))))
-
-
-def _minimum_point(totals: np.ndarray, target: float) -> float:
-    """The smallest share x whose reading would not be rejected: P(min <= x) > 1 - level."""
-    counts = [np.arange(int(n) + 1) / n for n in np.unique(totals)]
-    shares = np.unique(np.concatenate(counts))
-    first, last = 0, len(shares) - 1
-    while first < last:
-        middle = (first + last) // 2
-        if _minimum_law(totals, target, float(shares[middle])) > 1.0 - _NULL_LEVEL:
-            last = middle
-        else:
-            first = middle + 1
-    return float(shares[first])
+def _least_law(null: StrataNull, target: np.ndarray, observed: float, random_state: RandomState) -> NullLaw:
+    """The law of the least coverage minus ``target`` over strata."""
+    laws = null.laws()
+    if laws is not None:
+        return MinimumLaw(laws, target.tolist(), threshold=null.threshold)
+    shift = null.target - target
+    # The tail that matters is the lower one: the statistic is turned around to get its draws, and back.
+    turned = null.simulated(lambda gaps: -np.min(gaps + shift, axis=1), -observed, generator(random_state))
+    return turned.mirrored()
 
 
 def _entry(function: Any, inputs: tuple[str, ...], **fields: Any) -> MetricEntry:
@@ -372,16 +388,18 @@ _BOX = "Sidak-adjusted Clopper-Pearson per stratum, mapped through the"
 ENTRIES = (
     _entry(
         coverage_gap, ("covered", "groups"), direction="lower", good="0, up to the noise floor",
-        null="covers 1 - alpha in every group (independent binomial counts, simulated)",
-        interval=f"{_BOX} mean gap", randomized=True,
+        null="covers 1 - alpha in every group (simulated counts)",
+        interval=f"{_BOX} mean gap", randomized=True, row_arguments=ROW_ARGUMENTS,
     ),
     _entry(
         feature_stratified_coverage, ("covered", "feature"), direction="target", good="1 - alpha",
         null="covers 1 - alpha in every stratum (exact law of the minimum)", interval=f"{_BOX} minimum",
+        row_arguments=ROW_ARGUMENTS,
     ),
     _entry(
         size_stratified_coverage, ("covered", "size"), direction="target", good="1 - alpha",
         null="covers 1 - alpha at every size (exact law of the minimum)", interval=f"{_BOX} minimum",
+        row_arguments=ROW_ARGUMENTS,
     ),
     _entry(
         label_stratified_coverage, ("covered", "y_true"), direction="higher", good="the marginal coverage",

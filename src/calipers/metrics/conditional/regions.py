@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState, as_numpy, generator
+from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference import CoverageLaw, binomial_p_value, clopper_pearson, holm, sidak_confidence
+from calipers.inference import ShareCounts, holm, sidak_confidence
 from calipers.inputs import (
     Features,
-    check_alpha,
     check_confidence,
     check_count,
-    check_covered,
     check_features,
     check_fraction,
     check_same_length,
@@ -30,27 +28,31 @@ from calipers.metrics.conditional.conditions import (
     rule_in_words,
     simplified,
 )
-from calipers.metrics.conditional.halves import random_order
+from calipers.metrics.conditional.row_split import random_split
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.promised_rows import PromisedRows, check_one_threshold, check_promised_rows
+from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
+from calipers.metrics.strata_null import StrataNull, one_stratum, share_fields
 from calipers.results import Estimate, EstimateTable
 
-_NULL_LEVEL = 0.95
 _BEAM = 12
 # A longer rule must explain this much more than the one it grew from.
 _WORTH_A_CONDITION = 1.15
 _MOST_SEARCHED = 20_000
 _MOSTLY_NEW = 0.8
+# Rows that promised with certainty have no noise; a region of such rows alone is not divided by 0.
+_NO_NOISE = 1e-6
 # Regions that explain less than this many standard errors on the searching part are not worth a test.
 _WORTH_A_TEST = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The searching part: condition masks, departures of coverage from the target, options."""
+    """The searching part: condition masks, variance of a row (of each, where they differ), options."""
 
     conditions: list[Condition]
     masks: np.ndarray
-    noise: float
+    noise: float | np.ndarray
     smallest: float
     most_conditions: int
 
@@ -65,6 +67,9 @@ def failing_regions(
     max_regions: int = 8,
     search_size: float = 0.5,
     keep: str = "significant",
+    n_calibration: int | None = None,
+    sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> EstimateTable:
@@ -80,8 +85,8 @@ def failing_regions(
         Features; numbers, booleans, categories, text and missing values are fine.
     covered : bool array of shape (n,)
         Whether each outcome lay in its set.
-    alpha : float
-        Allowed miscoverage.
+    alpha : float or array of shape (n,)
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     min_mass : float
         Smallest share of the rows a region may hold.
     max_conditions : int
@@ -91,7 +96,13 @@ def failing_regions(
     search_size : float
         Share of the rows that choose the rules; the others measure them.
     keep : {"significant", "all"}
-        Regions whose adjusted p-value is at most 1 - confidence, or every region that was tested.
+        Regions whose adjusted p-value is at most 1 - confidence, or every region that was measured.
+    n_calibration : int, optional
+        Rows the predictor was conformalised on, behind its one threshold.
+    sample_weight : array of shape (n,), optional
+        Weights: whole numbers are repetitions, others importance weights without a test.
+    cluster : array of shape (n,), optional
+        Rows of one cluster depend on each other; a cluster lies in one part.
     confidence : float
         Level at which all intervals hold together.
     random_state : int, Generator or None
@@ -102,8 +113,8 @@ def failing_regions(
     EstimateTable
         Rule in words -> `Estimate` of its coverage. The p-value is adjusted for the number of regions
         tested (Holm), the interval is Clopper-Pearson at the Sidak level. ``details``: "mass" (share of the
-        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence",
-        "conditions" (column, sign and value).
+        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence", "conditions" (column,
+        sign and value), and "promised" with an alpha per row.
 
     Raises
     ------
@@ -117,7 +128,8 @@ def failing_regions(
     more than the luckiest of M useless ones would, 2 log M squared standard errors. When a region is
     found its rows are laid aside and the search goes on; a rule at least four fifths new is kept. Bounds are
     rounded before they are used: what is printed is what was measured. At most 20 000 rows search. Given the
-    rules the measuring rows are fresh, so tests and intervals are exact binomial ones.
+    rules the measuring rows are fresh, so tests and intervals are exact binomial ones (beta-binomial with
+    ``n_calibration``, of unequal trials with an alpha per row, of cluster sums with ``cluster``).
 
     Examples
     --------
@@ -130,44 +142,55 @@ def failing_regions(
     >>> len(table), next(iter(table)).split(" > ")[0], next(iter(table.values())).details["side"]
     (1, 'x1', 'under')
     """
-    features, z = check_features(X), as_numpy(check_covered(covered))
-    n = check_same_length(X=features.values, covered=z)
-    target, level = 1.0 - check_alpha(alpha), check_confidence(confidence)
+    features = check_features(X)
+    check_same_length(X=features.values, covered=covered)
+    rows, columns = check_promised_rows(
+        covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
+    )
+    features, n = replace(features, values=columns["X"]), len(rows)
+    level, n_behind = check_confidence(confidence), check_one_threshold(n_calibration)
     share = check_fraction(search_size, name="search_size", meaning="It is the share of rows that search")
     mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a region")
     if keep not in ("significant", "all"):
         raise InputError(f'keep must be "significant" or "all", got {keep!r}.')
     if n < 20:
         raise InputError(f"failing_regions needs at least 20 rows, got {n}.")
-    order = random_order(features, z, generator(random_state))
-    cut = min(max(int(share * n), 10), n - 10)
-    searching, measuring = order[:cut][:_MOST_SEARCHED], order[cut:]
+    rng = generator(random_state)
+    searching, measuring = random_split(features, rows, min(max(int(share * n), 10), n - 10), rng)
+    searching = searching[:_MOST_SEARCHED]
     rules = _find_rules(
-        features.take(searching), z[searching], target, mass,
+        features.take(searching), rows.take(searching), mass,
         check_count(max_conditions, name="max_conditions"), check_count(max_regions, name="max_regions"),
     )  # fmt: skip
-    measured = features.take(measuring)
-    estimates = _measure(rules, measured, z[measuring], target, level)
-    return _table(estimates, 1.0 - level if keep == "significant" else 1.0)
+    regions = _regions_with_rows(rules, features.take(measuring), rows.take(measuring), n_behind)
+    stated = {rule_in_words(rule, features): conditions_of(rule, features) for rule in rules}
+    estimates = [
+        replace(e, details=dict(e.details) | {"conditions": stated[e.name]})
+        for e in _measure(regions, float(rows.mass[measuring].sum()), level, rng)
+    ]
+    return _table(estimates, 1.0 - level if keep == "significant" else None)
 
 
 def _find_rules(
-    features: Features, z: np.ndarray, target: float, mass: float, most_conditions: int, most_regions: int
+    features: Features, rows: PromisedRows, mass: float, most_conditions: int, most_regions: int
 ) -> list[Rule]:
     conditions = all_conditions(features)
     if not conditions:
         return []
     masks = np.stack([c.holds(features) for c in conditions]).astype(np.float32)
-    search = _Search(conditions, masks, target * (1.0 - target), max(5.0, mass * len(z)), most_conditions)
-    fresh = np.ones(len(z))
+    target, n = rows.target, len(rows)
+    variance = target * (1.0 - target) * rows.noise
+    noise = float(variance[0]) if rows.promised is None and rows.weights is None else variance
+    search = _Search(conditions, masks, noise, max(5.0, mass * n), most_conditions)
+    fresh, departure = np.ones(n), rows.mass * (rows.covered - target)
     rules: list[Rule] = []
     for _ in range(2 * most_regions):
-        rule, held, score = _best_rule(search, fresh * (z - target), fresh)
+        rule, held, score = _best_rule(search, fresh * departure, fresh)
         if score < _WORTH_A_TEST**2 or len(rules) == most_regions:
             break
-        rows = rule_holds(rule, features)
+        inside = rule_holds(rule, features)
         # A rule that mostly repeats earlier ones would tell nothing new; its rows are laid aside anyhow.
-        if held.sum() >= _MOSTLY_NEW * rows.sum():
+        if held.sum() >= _MOSTLY_NEW * inside.sum():
             rules.append(simplified(rule))
         fresh = fresh * (1.0 - held)
     return rules
@@ -202,7 +225,11 @@ def _grow(
     total = float(held.sum())
     # A condition must cut something off, and leave enough rows.
     fit = (sizes >= search.smallest) & (sizes < total - 0.5)
-    scores = np.where(fit, sums**2 / np.maximum(sizes, 1.0) / search.noise, 0.0)
+    if isinstance(search.noise, float):
+        squares = sums**2 / np.maximum(sizes, 1.0) / search.noise
+    else:
+        squares = sums**2 / np.maximum(search.masks @ (held * search.noise).astype(np.float32), _NO_NOISE)
+    scores = np.where(fit, squares, 0.0)
     chosen = np.argsort(-scores, kind="stable")[:_BEAM]
     return [
         ((*rule, search.conditions[i]), held * search.masks[i], float(scores[i]))
@@ -211,77 +238,88 @@ def _grow(
     ]
 
 
+def _regions_with_rows(
+    rules: list[Rule], features: Features, rows: PromisedRows, n_calibration: int | None
+) -> dict[str, StrataNull]:
+    """Rule in words -> its rows among the measuring ones, where there are some."""
+    regions = {}
+    for rule in rules:
+        held = np.flatnonzero(rule_holds(rule, features))
+        if held.size:
+            words = rule_in_words(rule, features)
+            regions[words] = one_stratum(rows.take(held), n_calibration, words)
+    return regions
+
+
 def _measure(
-    rules: list[Rule], features: Features, z: np.ndarray, target: float, level: float
-) -> dict[str, Estimate]:
-    held = [rule_holds(rule, features) for rule in rules]
-    kept = [i for i, rows in enumerate(held) if rows.any()]
-    if not kept:
-        return {}
-    totals = np.array([int(held[i].sum()) for i in kept])
-    hits = np.array([int(z[held[i]].sum()) for i in kept])
-    p_values = holm(binomial_p_value(hits, totals, target))
-    low, high = clopper_pearson(hits, totals, confidence=sidak_confidence(level, len(kept)))
-    shares = hits / totals
-    risk = totals / len(z) * (shares - target) ** 2
-    found = {}
-    for k in np.argsort(-risk, kind="stable"):
-        words = rule_in_words(rules[kept[k]], features)
-        ends = (float(low[k]), float(high[k]))
-        found[words] = _region(
-            words, shares[k], ends, totals[k], totals[k] / len(z), risk[k], p_values[k], target, level
-        )
-        own = {"conditions": conditions_of(rules[kept[k]], features)}
-        found[words] = replace(found[words], details=dict(found[words].details) | own)
-    return found
+    regions: dict[str, StrataNull], mass: float, level: float, rng: np.random.Generator
+) -> list[Estimate]:
+    """Estimates of all regions, by how much of the excess risk each explains."""
+    found = []
+    for words, null in regions.items():
+        counts = ShareCounts.of(null.rows.covered, null.rows.weights)
+        if null.clusters is not None:
+            counts = replace(counts, independent=null.clusters.independent_rows(counts.shares))
+        tested = share_fields(null, float(counts.shares[0]), "two-sided", rng)
+        found.append((words, null, counts, tested))
+    tests = [k for k, (*_, tested) in enumerate(found) if tested]
+    adjusted = holm(np.array([found[k][3]["p_value"] for k in tests])) if tests else np.empty(0)
+    for k, p_value in zip(tests, adjusted, strict=True):
+        found[k][3]["p_value"] = float(p_value)
+    confidence = sidak_confidence(level, max(len(found), 1))
+    estimates = [
+        _region(words, null, counts, tested, mass, level, confidence) for words, null, counts, tested in found
+    ]
+    return sorted(estimates, key=lambda e: -e.details["excess_risk"])
 
 
 def _region(
     words: str,
-    share: float,
-    ends: tuple[float, float],
-    rows: int,
+    null: StrataNull,
+    counts: ShareCounts,
+    tested: dict[str, Any],
     mass: float,
-    risk: float,
-    p_value: float,
-    target: float,
     level: float,
+    each: float,
 ) -> Estimate:
-    band = CoverageLaw(int(rows), 1.0 - target).share_interval(_NULL_LEVEL)
+    share, target = float(counts.shares[0]), float(null.target[0])
+    low, high = (float(end[0]) for end in counts.interval(each))
+    part, promised = float(counts.totals[0]) / mass, null.rows.promised is not None
+    wanted = f"{100 * target:.4g}" if promised else f"{100 * target:g}"
     sentence = (
-        f"{words}: covers {100 * share:.0f} % [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}], "
-        f"wanted {100 * target:g} %, {100 * mass:.1f} % of rows"
+        f"{words}: covers {100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}], "
+        f"wanted {wanted} %, {100 * part:.1f} % of rows"
     )
     return Estimate(
         name=words,
-        value=float(share),
-        std_error=math.sqrt(share * (1 - share) / rows),
-        low=ends[0],
-        high=ends[1],
+        value=share,
+        std_error=float(counts.std_errors[0]),
+        low=low,
+        high=high,
         confidence=level,
-        n=int(rows),
-        p_value=float(p_value),
-        alternative="two-sided",
-        null_low=float(band.low),
-        null_high=float(band.high),
-        null_level=_NULL_LEVEL,
+        n=round(float(counts.totals[0])),
         method="rule found on other rows; Sidak Clopper-Pearson interval, Holm-adjusted binomial test",
+        reason=null.no_test,
         details={
-            "mass": float(mass),
-            "rows": int(rows),
-            "excess_risk": float(risk),
+            "mass": part,
+            "rows": round(float(counts.totals[0])),
+            "excess_risk": part * (share - target) ** 2,
             "side": "under" if share < target else "over",
             "sentence": sentence,
-        },
+        }
+        | ({"promised": target} if promised else {}),
+        **tested,
     )
 
 
-def _table(estimates: dict[str, Estimate], most: float) -> EstimateTable:
-    kept = {words: e for words, e in estimates.items() if e.p_value is not None and e.p_value <= most}
-    notes = [str(e.details["sentence"]) for e in kept.values()]
+def _table(estimates: list[Estimate], most: float | None) -> EstimateTable:
+    """The regions with a p-value of at most ``most``, or all of them."""
+    kept = [e for e in estimates if most is None or (e.p_value is not None and e.p_value <= most)]
+    notes = [str(e.details["sentence"]) for e in kept]
     if not kept:
         notes = [f"no region failed out of {len(estimates)} tested; that is no proof of coverage everywhere"]
-    return EstimateTable(kept, title="Where coverage fails", notes=notes)
+        notes += sorted({e.reason for e in estimates if e.reason})
+    return EstimateTable({e.name: e for e in kept}, title="Where coverage fails", notes=notes)
 
 
 ENTRIES = (
@@ -296,8 +334,9 @@ ENTRIES = (
         null="covers 1 - alpha in the region, binomial on rows that did not choose it, Holm-adjusted",
         interval="Clopper-Pearson at the Sidak level on rows that did not choose the region",
         merge="gather",
+        row_arguments=ROW_ARGUMENTS,
         splits_rows=True,
-        weighted=False,
+        weighted=True,
         randomized=True,
     ),
 )

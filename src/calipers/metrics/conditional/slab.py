@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState, as_numpy, generator
+from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference import CoverageLaw, clopper_pearson
+from calipers.inference import ShareCounts
 from calipers.inputs import (
     Features,
-    check_alpha,
     check_confidence,
     check_count,
-    check_covered,
     check_features,
     check_fraction,
     check_same_length,
 )
-from calipers.metrics.conditional.halves import random_order
+from calipers.metrics.conditional.row_split import random_split
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.promised_rows import PromisedRows, check_one_threshold, check_promised_rows
+from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
+from calipers.metrics.strata_null import StrataNull, one_stratum, share_fields
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 _BLOCK_CELLS = 1 << 16
 _MOST_CATEGORIES = 20
 # Projections closer than this, in spreads of a feature, are one value: rounding must not split ties.
@@ -58,6 +58,9 @@ def worst_slab_coverage(
     alpha: Any = None,
     min_mass: float = 0.1,
     n_directions: int = 1000,
+    n_calibration: int | None = None,
+    sample_weight: Any = None,
+    cluster: Any = None,
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> Estimate:
@@ -74,12 +77,20 @@ def worst_slab_coverage(
         indicator columns, a missing value sits at its column's mean with an indicator of its own.
     covered : bool array of shape (n,)
         Whether each outcome lay in its set.
-    alpha : float, optional
-        Allowed miscoverage; with it the slab's coverage is tested against 1 - alpha.
+    alpha : float or array of shape (n,), optional
+        Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row; with it the slab's coverage is
+        tested against what was promised. With an alpha per row the worst slab is the one whose coverage lies
+        furthest below the mean promise of its rows (``details["promised"]``).
     min_mass : float
         Smallest share of the searched rows a slab may hold.
     n_directions : int
         Directions searched: every column by itself first, then random ones.
+    n_calibration : int, optional
+        Rows the predictor was conformalised on, behind its one threshold.
+    sample_weight : array of shape (n,), optional
+        Weights: whole numbers are repetitions, others importance weights without a test.
+    cluster : array of shape (n,), optional
+        Rows of one cluster depend on each other; a cluster lies in one half.
     confidence : float
         Level of the interval.
     random_state : int, Generator or None
@@ -104,10 +115,11 @@ def worst_slab_coverage(
     ``sum (z - c)``; c starts at the marginal coverage and falls to the best run found until none is better,
     so the minimum over all directions is exact. Cost O(M n log n), memory one block of directions.
 
-    Given the slab, the measured rows are fresh: the interval is Clopper-Pearson and the test binomial,
-    one-sided towards too little coverage. Without rows of the other half in the slab the value is NaN.
-    Where no feature varies the only slab is everything: the value is then the coverage of the measured half,
-    and ``reason`` says so.
+    Given the slab, the measured rows are fresh: the interval is Clopper-Pearson and the test binomial (or
+    beta-binomial with ``n_calibration``, of unequal trials with an alpha per row, of cluster sums with
+    ``cluster``), one-sided towards too little coverage. Without rows of the other half in the slab the value
+    is NaN. Where no feature varies the only slab is everything: the value is then the coverage of the
+    measured half, and ``reason`` says so.
 
     References
     ----------
@@ -124,67 +136,88 @@ def worst_slab_coverage(
     >>> bool(0.4 < e.value < 0.7 and e.p_value < 1e-6)
     True
     """
-    features, z = check_features(X), as_numpy(check_covered(covered))
-    n = check_same_length(X=features.values, covered=z)
+    features = check_features(X)
+    check_same_length(X=features.values, covered=covered)
+    rows, kept = check_promised_rows(
+        covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
+    )
+    features = replace(features, values=kept["X"])
     check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
     count, level = check_count(n_directions, name="n_directions"), check_confidence(confidence)
-    target = None if alpha is None else 1.0 - check_alpha(alpha)
-    if n < 4:
-        raise InputError(f"two halves need at least 4 rows, got {n}.")
+    n_behind = check_one_threshold(n_calibration)
+    if len(rows) < 4:
+        raise InputError(f"two halves need at least 4 rows, got {len(rows)}.")
     rng = generator(random_state)
-    order = random_order(features, z, rng)
-    search, measure = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+    halves = random_split(features, rows, len(rows) // 2, rng)
+    search, measure = (np.sort(half) for half in halves)
     columns, names = scaled_columns(features, search)
-    slab = worst_slab(columns[search], z[search], min_mass, _directions(columns.shape[1], count, rng))
-    inside = measure[slab.holds(columns[measure])]
+    searched = rows.take(search)
+    slab = worst_slab(
+        columns[search], _searched_values(searched), min_mass, _directions(columns.shape[1], count, rng),
+        None if searched.weights is None else searched.weights.mass,
+    )  # fmt: skip
+    found = searched.take(np.flatnonzero(slab.holds(columns[search])))
+    inside = rows.take(measure[slab.holds(columns[measure])])
+    details = {
+        "searched": slab.coverage if rows.promised is None else _share(found),
+        "searched_mass": slab.mass,
+        "rows": _count(inside.mass.sum()),
+        "mass": float(inside.mass.sum() / rows.mass[measure].sum()),
+        "direction": dict(zip(names, slab.direction.tolist(), strict=True)),
+        "low": slab.low,
+        "high": slab.high,
+    }
     reason = "" if columns[search].any() else _ONE_SLAB
-    return _measured(slab, names, z[inside], len(measure), target, level, reason)
+    null = one_stratum(inside, n_behind, "the slab")
+    return _measured(null, details, len(measure), level, reason, rng)
+
+
+def _searched_values(rows: PromisedRows) -> np.ndarray:
+    """What is least in the worst slab: coverage, or coverage minus promise where promises differ."""
+    return rows.covered if rows.promised is None else rows.covered - rows.promised
+
+
+def _share(rows: PromisedRows) -> float:
+    return float(np.average(rows.covered, weights=rows.mass)) if len(rows) else math.nan
+
+
+def _count(total: float) -> float:
+    return int(total) if float(total).is_integer() else float(total)
 
 
 def _measured(
-    slab: Slab,
-    names: list[str],
-    z: np.ndarray,
-    n: int,
-    target: float | None,
-    confidence: float,
-    reason: str,
+    null: StrataNull, details: dict[str, Any], n: int, level: float, reason: str, rng: np.random.Generator
 ) -> Estimate:
-    hits, total = int(z.sum()), len(z)
-    low, high = clopper_pearson(hits, total, confidence=confidence)
-    share = hits / total if total else math.nan
+    rows = null.rows
     fields: dict[str, Any] = {
         "name": "worst-slab coverage",
-        "value": share,
-        "std_error": math.sqrt(share * (1 - share) / total) if total else None,
-        "low": float(low),
-        "high": float(high),
-        "confidence": confidence,
+        "value": _share(rows),
+        "confidence": level,
         "n": n,
         "method": "slab found on one half, share of covered rows on the other, Clopper-Pearson interval",
-        "reason": reason if total else "no row of the measured half lies in the slab",
-        "details": {
-            "searched": slab.coverage,
-            "searched_mass": slab.mass,
-            "rows": total,
-            "mass": total / n,
-            "direction": dict(zip(names, slab.direction.tolist(), strict=True)),
-            "low": slab.low,
-            "high": slab.high,
-        },
+        "details": details,
     }
-    if target is None or not total:
-        untested = "without alpha there is no promise to test" if total else ""
-        said = "; ".join(part for part in (fields["reason"], untested) if part)
-        return Estimate(**(fields | {"reason": said}))
-    law = CoverageLaw(total, 1.0 - target)
-    return Estimate(
-        **fields,
-        p_value=float(law.p_value(hits, "less")),
-        alternative="less",
-        null_low=float(law.share_interval(_NULL_LEVEL, "less")[0]),
-        null_level=_NULL_LEVEL,
-    )
+    if not len(rows):
+        empty: dict[str, Any] = {
+            "low": 0.0,
+            "high": 1.0,
+            "reason": "no row of the measured half lies in the slab",
+        }
+        return Estimate(**fields, **empty)
+    counts = ShareCounts.of(rows.covered, rows.weights)
+    if null.clusters is not None:
+        counts = replace(counts, independent=null.clusters.independent_rows(counts.shares))
+    low, high = counts.interval(level)
+    if rows.promised is not None:
+        details = details | {"promised": float(null.target[0])}
+    fields |= {
+        "std_error": float(counts.std_errors[0]),
+        "low": float(low[0]),
+        "high": float(high[0]),
+        "reason": "; ".join(part for part in (reason, null.no_test) if part),
+        "details": details,
+    }
+    return Estimate(**fields, **share_fields(null, float(counts.shares[0]), "less", rng))
 
 
 def scaled_columns(features: Features, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -216,53 +249,88 @@ def _directions(d: int, count: int, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.vstack([np.eye(d)[: min(d, count)], random]))
 
 
-def worst_slab(columns: np.ndarray, z: np.ndarray, min_mass: float, directions: np.ndarray) -> Slab:
-    """Kernel: the least covered slab with enough rows over all directions."""
+def worst_slab(
+    columns: np.ndarray,
+    z: np.ndarray,
+    min_mass: float,
+    directions: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Slab:
+    """Kernel: the slab with enough rows and the least (weighted) mean of z over all directions."""
     n = len(z)
     smallest = max(1, math.ceil(min_mass * n - 1e-9))
-    best = Slab(directions[0], -math.inf, math.inf, float(z.mean()), 1.0)
-    step, hits = max(1, _BLOCK_CELLS // n), z.astype(np.int64)
+    best = Slab(directions[0], -math.inf, math.inf, float(np.average(z, weights=weights)), 1.0)
+    step = max(1, _BLOCK_CELLS // n)
     for start in range(0, len(directions), step):
         block = directions[start : start + step]
-        # The last bit of a projection, which means nothing, carries whether the row is covered through the
-        # sort: no order has to be kept, and nothing taken by it.
+        if z.dtype == bool and weights is None:
+            projected, values = _sorted_outcomes(block @ columns.T, z)
+            best = _improve(best, block, projected, values, None, smallest)
+            continue
         projected = block @ columns.T
-        bits = projected.view(np.int64)
-        bits &= ~1
-        bits |= hits
-        projected.sort(axis=1)
-        covered = bits & 1
-        bits ^= covered
-        best = _improve(best, block, projected, covered.astype(float), smallest)
+        order = np.argsort(projected, axis=1, kind="stable")
+        sorted_weights = None if weights is None else weights[order]
+        gains = z[order] if sorted_weights is None else z[order] * sorted_weights
+        best = _improve(
+            best, block, np.take_along_axis(projected, order, axis=1), gains, sorted_weights, smallest
+        )
     return best
 
 
-def _improve(best: Slab, block: np.ndarray, projected: np.ndarray, z: np.ndarray, smallest: int) -> Slab:
+def _sorted_outcomes(projected: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted projections, and the outcomes in their order.
+
+    The last bit of a projection, which means nothing, carries whether the row is covered through the sort: no
+    order has to be kept, and nothing taken by it.
+    """
+    bits = projected.view(np.int64)
+    bits &= ~1
+    bits |= z.astype(np.int64)
+    projected.sort(axis=1)
+    covered = bits & 1
+    bits ^= covered
+    return projected, covered.astype(float)
+
+
+def _improve(
+    best: Slab,
+    block: np.ndarray,
+    projected: np.ndarray,
+    z: np.ndarray,
+    weights: np.ndarray | None,
+    smallest: int,
+) -> Slab:
     """Lower the best coverage by runs of this block until none covers less (Dinkelbach's iteration)."""
     # A run may start or end only where the projection changes.
     change = np.diff(projected, axis=1) > _TIE
     edge = None if change.all() else np.pad(change, ((0, 0), (1, 1)), constant_values=True)
-    drop = _deepest(z, edge, best.coverage, smallest)
+    drop = _deepest(z, weights, edge, best.coverage, smallest)
     alive = np.flatnonzero(drop < -1e-9)
     while len(alive):
         row = alive[int(np.argmin(drop[drop < -1e-9]))]
-        found = _run(best, block[row], projected[row], z[row], None if edge is None else edge[row], smallest)
+        found = _run(best, block[row], projected[row], z[row], _of(weights, row), _of(edge, row), smallest)
         if found.coverage >= best.coverage:  # the rounding of millions of rows, not a worse run
             break
         best = found
-        drop = _deepest(z[alive], None if edge is None else edge[alive], best.coverage, smallest)
+        drop = _deepest(z[alive], _of(weights, alive), _of(edge, alive), best.coverage, smallest)
         alive = alive[drop < -1e-9]
     return best
 
 
-def _deepest(z: np.ndarray, edge: np.ndarray | None, coverage: float, smallest: int) -> np.ndarray:
+def _of(table: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    return None if table is None else table[rows]
+
+
+def _deepest(
+    z: np.ndarray, weights: np.ndarray | None, edge: np.ndarray | None, coverage: float, smallest: int
+) -> np.ndarray:
     """The lowest sum of z - coverage over runs of enough entries, per row; below 0 a run covers less."""
-    starts, ends = _ends(z, edge, coverage, smallest)
+    starts, ends = _ends(z, weights, edge, coverage, smallest)
     return np.asarray((ends - np.maximum.accumulate(starts, axis=-1)).min(axis=-1))
 
 
 def _ends(
-    z: np.ndarray, edge: np.ndarray | None, coverage: float, smallest: int
+    z: np.ndarray, weights: np.ndarray | None, edge: np.ndarray | None, coverage: float, smallest: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Excess over the coverage before each possible start of a run, and up to each possible end.
 
@@ -270,8 +338,11 @@ def _ends(
     leave at least ``smallest`` rows between.
     """
     excess = np.zeros((*z.shape[:-1], z.shape[-1] + 1))
-    np.cumsum(z, axis=-1, out=excess[..., 1:])  # whole numbers: exact
-    excess -= coverage * np.arange(excess.shape[-1])
+    np.cumsum(z, axis=-1, out=excess[..., 1:])  # whole numbers without weights: exact
+    if weights is None:
+        excess -= coverage * np.arange(excess.shape[-1])
+    else:
+        excess[..., 1:] -= coverage * np.cumsum(weights, axis=-1)
     last = excess.shape[-1] - smallest
     if edge is None:
         return excess[..., :last], excess[..., smallest:]
@@ -286,17 +357,18 @@ def _run(
     direction: np.ndarray,
     projected: np.ndarray,
     z: np.ndarray,
+    weights: np.ndarray | None,
     edge: np.ndarray | None,
     smallest: int,
 ) -> Slab:
     n = len(projected)
-    starts, ends = _ends(z, edge, best.coverage, smallest)
+    starts, ends = _ends(z, weights, edge, best.coverage, smallest)
     end = int(np.argmin(ends - np.maximum.accumulate(starts)))
     first = int(np.argmax(starts[: end + 1]))
     last = end + smallest  # rows first .. last - 1
     low = -math.inf if first == 0 else 0.5 * (projected[first - 1] + projected[first])
     high = math.inf if last == n else 0.5 * (projected[last - 1] + projected[last])
-    coverage = float(z[first:last].mean())
+    coverage = float(z[first:last].sum() / (last - first if weights is None else weights[first:last].sum()))
     return Slab(direction, float(low), float(high), coverage, (last - first) / n)
 
 
@@ -311,8 +383,9 @@ ENTRIES = (
         null="covers 1 - alpha in the slab, binomial on the rows that did not choose it",
         interval="Clopper-Pearson on the rows that did not choose the slab",
         merge="gather",
+        row_arguments=ROW_ARGUMENTS,
         splits_rows=True,
-        weighted=False,
+        weighted=True,
         randomized=True,
     ),
 )

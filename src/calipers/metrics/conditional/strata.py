@@ -2,73 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import as_numpy
+from calipers.arrays import as_numpy, short_repr
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
-from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length
+from calipers.inputs import check_count, check_groups
+from calipers.metrics.promised_rows import PromisedRows, check_promised_rows, check_thresholds
+from calipers.metrics.strata_null import StrataNull
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strata:
-    """Covered and total (weighted) rows of every stratum, with its name."""
+    """Covered and total (weighted) rows of every stratum, with its name and its null."""
 
     names: tuple[str, ...]
     counts: ShareCounts
+    null: StrataNull
+
+    __repr__ = short_repr
 
     def describe(self) -> dict[str, dict[str, float]]:
-        """Name -> rows and coverage, for ``details``."""
+        """Name -> rows and coverage (and what was promised, where rows differ), for ``details``."""
+        counts, promised = self.counts, self.null.rows.promised is not None
         return {
             name: {"rows": float(total), "coverage": float(share)}
-            for name, total, share in zip(self.names, self.counts.totals, self.counts.shares, strict=True)
+            | ({"promised": float(self.null.target[k])} if promised else {})
+            for k, (name, total, share) in enumerate(
+                zip(self.names, counts.totals, counts.shares, strict=True)
+            )
         }
 
 
 def count_strata(
-    covered: np.ndarray, labels: np.ndarray, codes: np.ndarray, weights: Weights | None
+    rows: PromisedRows, labels: np.ndarray, codes: np.ndarray, n_calibration: Any, *, name: str
 ) -> Strata:
-    """Counts per stratum; strata without weight are left out."""
-    counts = ShareCounts.of(covered, weights, codes, len(labels))
-    kept = counts.totals > 0
-    return Strata(tuple(str(v) for v in labels[kept]), counts.take(kept))
+    """Counts per stratum."""
+    names = tuple(str(v) for v in labels)
+    counts = ShareCounts.of(rows.covered, rows.weights, codes, len(labels))
+    thresholds = check_thresholds(n_calibration, len(labels), name=name)
+    null = StrataNull(rows, codes, counts.totals, names, thresholds)
+    if null.clusters is not None:
+        counts = replace(counts, independent=null.clusters.independent_rows(counts.shares))
+    return Strata(names, counts, null)
 
 
-def _rows(covered: Any, values: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Weights | None]:
-    """Checked rows and weights; rows of weight 0 are not there."""
-    z, weights = as_numpy(check_covered(covered)), None
-    n = check_same_length(covered=z, groups=values)
-    weights = Weights.check(sample_weight, n)
-    if weights is None or weights.mass.all():
-        return z, values, weights
-    there = np.flatnonzero(weights.mass)
-    return z[there], values[there], weights.take(there)
-
-
-def group_strata(covered: Any, groups: Any, sample_weight: Any, *, name: str = "groups") -> Strata:
+def group_strata(
+    covered: Any, groups: Any, *, n_calibration: Any = None, name: str = "groups", **promise: Any
+) -> Strata:
     """Strata that have names already."""
-    z, array, weights = _rows(covered, as_numpy(groups, name=name), sample_weight)
-    return count_strata(z, *check_groups(array, len(z), name=name), weights)
+    rows, columns = check_promised_rows(covered, groups=as_numpy(groups, name=name), **promise)
+    labels, codes = check_groups(columns["groups"], len(rows), name=name)
+    return count_strata(rows, labels, codes, n_calibration, name=name)
 
 
-def binned_strata(covered: Any, values: Any, n_bins: int, sample_weight: Any, *, name: str) -> Strata:
+def binned_strata(
+    covered: Any, values: Any, n_bins: int, *, name: str, n_calibration: Any = None, **promise: Any
+) -> Strata:
     """Text and few distinct numbers as they are; many numbers in bins of nearly equal mass, ties together."""
     check_count(n_bins, name="n_bins", minimum=2)
-    z, array, weights = _rows(covered, as_numpy(values, name=name), sample_weight)
+    rows, columns = check_promised_rows(covered, groups=as_numpy(values, name=name), **promise)
+    array = columns["groups"]
     if array.ndim == 2 and array.shape[1] > 1:
         raise InputError(f"{name} must have one value per row, got shape {array.shape}. Pass one column.")
-    labels, codes = check_groups(array, len(z), name=name)
+    labels, codes = check_groups(array, len(rows), name=name)
     if labels.dtype.kind not in "iuf" or len(labels) <= n_bins:
-        return count_strata(z, labels, codes, weights)
+        return count_strata(rows, labels, codes, n_calibration, name=name)
     if not np.isfinite(labels).all():
         raise InputError(f"{name} must be finite, got {labels[~np.isfinite(labels)][0]}.")
-    given = None if weights is None else weights.mass
+    given = None if rows.weights is None else rows.weights.mass
     mass = np.bincount(codes, weights=given, minlength=len(labels)).astype(float)
     middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     bins = np.minimum((middle * n_bins).astype(np.int64), n_bins - 1)
     used, compact = np.unique(bins, return_inverse=True)
     names = np.array([f"[{labels[bins == b][0]:g}, {labels[bins == b][-1]:g}]" for b in used])
-    return count_strata(z, names, compact[codes], weights)
+    return count_strata(rows, names, compact[codes], n_calibration, name=name)

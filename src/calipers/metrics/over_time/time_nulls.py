@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from calipers.conformal import conformal_rank
 from calipers.inference.staged_law import is_affordable
 from calipers.metrics.over_time.scan_windows import ScanWindows, flat_windows, target_windows
 from calipers.metrics.over_time.time_units import TimeUnits
+from calipers.metrics.promised_counts import PromisedCounts, order_statistics, threshold_ranks
 
 # A draw gives, for so many data sets, what happened minus what was expected per cell, (b, K).
 Draw = Callable[[int, np.random.Generator], np.ndarray]
@@ -92,7 +92,7 @@ def flat_null(units: TimeUnits) -> TimeNull:
 def target_null(units: TimeUnits, n_calibration: int | None) -> TimeNull:
     """The promise is kept: coins with the promised chances, or with the coverage of a calibration sample."""
     levels, level = np.unique(units.promised, return_inverse=True)
-    ranks = None if n_calibration is None else _ranks(levels, n_calibration)
+    ranks = None if n_calibration is None else threshold_ranks(levels, n_calibration)
     t = (levels if ranks is None or n_calibration is None else ranks / (n_calibration + 1))[level]
     spread = t * (1.0 - t)
     noise = units.per_cell(spread * (units.weight if units.whole else units.squares))
@@ -101,13 +101,13 @@ def target_null(units: TimeUnits, n_calibration: int | None) -> TimeNull:
         shared = units.per_cell(np.sqrt(spread) * units.weight) / np.sqrt(n_calibration + 2)
     windows, seen = target_windows(noise, shared), units.per_cell(units.hits - units.weight * t)
     n_impossible = float(np.sum(units.hits[t == 0]) + np.sum((units.weight - units.hits)[t == 1]))
-    coins = _Coins.of(units, level, t)
-    n_coins = len(coins.trials)
+    coins = PromisedCounts.of(units.cell, units.n_cells, level.reshape(-1), t, units.weight)
+    n_coins = len(coins)
     if ranks is not None and n_calibration is not None:
-        draw, law = partial(coins.draw_calibrated, ranks, n_calibration), _CALIBRATED
+        draw, law = partial(_tossed_calibrated, coins, ranks, n_calibration), _CALIBRATED
         return TimeNull(seen, windows, draw, n_coins, law, n_impossible, True, is_bounded=False)
     if is_affordable(n_coins):
-        return TimeNull(seen, windows, coins.draw, n_coins, _COINS, n_impossible, True)
+        return TimeNull(seen, windows, partial(_tossed, coins), n_coins, _COINS, n_impossible, True)
     return TimeNull(seen, windows, _normal_cells(noise), units.n_cells, _NORMAL, n_impossible, True)
 
 
@@ -166,62 +166,21 @@ def _shuffled_rows(units: TimeUnits, level: np.ndarray, means: np.ndarray) -> Dr
     return draw
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Coins:
-    """Coins of every cell and promise: how many, how likely heads are, and where each cell begins."""
-
-    trials: np.ndarray
-    level: np.ndarray
-    chances: np.ndarray
-    first: np.ndarray
-    expected: np.ndarray
-
-    @classmethod
-    def of(cls, units: TimeUnits, level: np.ndarray, chances: np.ndarray) -> _Coins:
-        n_levels = int(level.max()) + 1
-        places, inverse = np.unique(units.cell * n_levels + level, return_inverse=True)
-        trials = np.bincount(inverse, weights=units.weight)
-        chance = np.empty(len(places))
-        chance[inverse] = chances
-        first = np.searchsorted(places, np.arange(units.n_cells) * n_levels)
-        expected = np.add.reduceat(trials * chance, first)
-        return cls(trials.astype(np.int64), places % n_levels, chance, first, expected)
-
-    def draw(self, n_draws: int, generator: np.random.Generator) -> np.ndarray:
-        """Heads minus expected heads per cell."""
-        return self._toss(self.chances, n_draws, generator)
-
-    def draw_calibrated(
-        self, ranks: np.ndarray, n_calibration: int, n_draws: int, generator: np.random.Generator
-    ) -> np.ndarray:
-        """The same when all rows share the coverage that one calibration sample gives."""
-        coverage = _order_statistics(ranks, n_calibration, n_draws, generator)
-        return self._toss(coverage[:, self.level], n_draws, generator)
-
-    def _toss(self, chances: np.ndarray, n_draws: int, generator: np.random.Generator) -> np.ndarray:
-        shape = (n_draws, len(self.trials))
-        if np.all(self.trials == 1):  # single coins are drawn faster than binomial numbers
-            heads = np.asarray(generator.random(shape) < chances, dtype=np.int64)
-        else:
-            heads = generator.binomial(self.trials, chances, shape)
-        return np.asarray(np.add.reduceat(heads, self.first, axis=1) - self.expected)
+def _tossed(coins: PromisedCounts, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Covered minus expected rows per cell."""
+    return np.asarray(coins.draw(n_draws, generator) - coins.expected)
 
 
-def _order_statistics(ranks: np.ndarray, n: int, n_draws: int, generator: np.random.Generator) -> np.ndarray:
-    """Order statistics of n uniform numbers at non-decreasing ranks, (b, L): 0 and n + 1 are the ends."""
-    gaps = np.diff(np.concatenate([[0], ranks, [n + 1]])).astype(float)
-    steps = np.where(gaps > 0, generator.gamma(np.maximum(gaps, 1e-9), size=(n_draws, len(gaps))), 0.0)
-    walk = np.cumsum(steps, axis=1)
-    return np.asarray(np.minimum(walk[:, :-1] / walk[:, -1:], 1.0))
-
-
-def _ranks(levels: np.ndarray, n_calibration: int) -> np.ndarray:
-    """Rank of the threshold behind every promise; certain promises are the ends."""
-    ranks = [
-        0 if t <= 0 else n_calibration + 1 if t >= 1 else conformal_rank(n_calibration, 1.0 - t)
-        for t in levels.tolist()
-    ]
-    return np.array(ranks)
+def _tossed_calibrated(
+    coins: PromisedCounts,
+    ranks: np.ndarray,
+    n_calibration: int,
+    n_draws: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """The same when all rows share the coverage that one calibration sample gives."""
+    coverage = order_statistics(ranks, n_calibration, n_draws, generator)
+    return np.asarray(coins.toss(coverage[:, coins.level], n_draws, generator) - coins.expected)
 
 
 def _normal_cells(noise: np.ndarray) -> Draw:
