@@ -10,7 +10,7 @@ from scipy import stats
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.over_time import times_of
+from calipers.auditing.checks.over_time import plain_time, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inference import normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
@@ -27,7 +27,7 @@ ENOUGH_BATCHES = 40
 # How far the chance that a later row scores worse may lie from one half.
 DRIFT = 0.03
 # Change of the mean loss, as a share of it, that is not worth acting on.
-TOLERATED_CHANGE = 0.25
+TOLERATED_CHANGE = 0.1
 CLEAR = 0.005
 # Places at which a change is looked for, and rows that are shuffled in all.
 _MOST_CUTS = 400
@@ -89,7 +89,8 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     # Ranks see a small change of all losses, means a large change of a few: both are tests of one null.
     p = min(1.0, 2 * min(e.p_value if e.p_value is not None else 1.0 for e in (drift, change)))
     # Where both find a change its size in the unit of the loss says more than a chance.
-    by_mean = (change.p_value or 1.0) <= max(drift.p_value or 1.0, CLEAR)
+    found_place = change.details["changed_at"] is not None
+    by_mean = found_place and (change.p_value or 1.0) <= max(drift.p_value or 1.0, CLEAR)
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
     mean = max(1e-300, abs(float(losses.mean())))
@@ -159,14 +160,10 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
         **base, value=gap, std_error=error, low=gap - half, high=gap + half, confidence=m.confidence,
         p_value=p, alternative="two-sided",
         details={
-            "changed_at": _plain(along[cuts[at]]), "before": float(before.mean()),
+            "changed_at": plain_time(along[cuts[at]]), "before": float(before.mean()),
             "after": float(after.mean()),
         },
     )  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "iuf" else value
 
 
 def _shuffled_p(losses: np.ndarray, departures: Any, seen: float, generator: np.random.Generator) -> float:

@@ -52,7 +52,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     )  # fmt: skip
     p = change.p_value if side.cluster is None else _clustered(m, promise, side)
     picture = _picture(m, promise, side, times, base)
-    since = change.details.get("changed_at")
+    since = plain_time(change.details.get("changed_at"))
     if since is None:
         return CheckResult(**base, p_value=p, clean=_clean(promise), pictures=(picture,))
     calibrate = question == "probabilities"
@@ -73,6 +73,13 @@ def times_of(rows: Rows) -> np.ndarray:
         if np.array_equal(dates.astype(f"datetime64[{unit}]").astype("datetime64[us]"), dates):
             return dates.astype(f"datetime64[{unit}]")
     return dates
+
+
+def plain_time(value: Any) -> Any:
+    """A time as it is written: whole numbers without a point, dates as they are."""
+    if not isinstance(value, (float, int, np.number)):
+        return value
+    return int(value) if float(value).is_integer() else float(value)
 
 
 def _after(rows: Rows, change: Estimate) -> np.ndarray:
@@ -135,7 +142,7 @@ def _numbers(
         "details": {
             "alpha": promise.alpha,
             "shortfall": float(-worst),
-            "changed_at": str(change.details["changed_at"]),
+            "changed_at": str(plain_time(change.details["changed_at"])),
         },
     }
 
@@ -151,7 +158,7 @@ def _gap(side: PromiseRows, mask: np.ndarray, confidence: float) -> tuple[float,
 
 
 def _sentence(promise: Promise, change: Estimate, shares: list[float], means: list[float]) -> str:
-    since, until = (change.details.get(key) for key in ("changed_at", "until"))
+    since, until = (plain_time(change.details.get(key)) for key in ("changed_at", "until"))
     when = f"Since {since}" if until is None else f"From {since} to {until}"
     if not promise.per_row:
         return (
