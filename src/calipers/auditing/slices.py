@@ -1,0 +1,113 @@
+"""Parts of the rows in which coverage is looked at: groups, fifths along a number, and a risky fifth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from calipers.auditing.checks.adaptive import parts_of
+from calipers.inputs import Features, check_features
+from calipers.inputs.row_keys import draws
+from calipers.inputs.rows import Rows
+from calipers.metrics.conditional import CoverageClassifier
+
+PARTS = 5
+# The share of fewer rows than this is mostly noise.
+FEWEST_ROWS = 50
+# Features whose fifths are looked at; more slices find more noise.
+MOST_FEATURES = 10
+# Misses below which nothing is learnt about where they happen.
+FEWEST_MISSES = 20
+
+
+def stated_slices(rows: Rows) -> dict[str, np.ndarray]:
+    """Slices that the rows themselves name: groups and difficulty, as a code per row."""
+    found: dict[str, np.ndarray] = {}
+    if (groups := rows.get("groups")) is not None:
+        found["group"] = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    if (difficulty := rows.get("difficulty")) is not None:
+        found["difficulty"] = fifths(difficulty, rows.weights)
+    return found
+
+
+def feature_slices(rows: Rows) -> dict[str, np.ndarray]:
+    """Fifths along each of the first features."""
+    if rows.get("X") is None:
+        return {}
+    features = check_features(rows.given["X"])
+    columns = zip(features.names, features.values.T, strict=True)
+    return {
+        name: fifths(np.nan_to_num(column, nan=-np.inf), rows.weights)
+        for name, column in list(columns)[:MOST_FEATURES]
+    }
+
+
+def fifths(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The fifth of every row along a number; equal numbers stay together."""
+    return parts_of(np.asarray(values, dtype=float), PARTS, weights)[0]
+
+
+def worst_coverage(
+    covered: np.ndarray, slices: Mapping[str, np.ndarray], weights: np.ndarray | None = None
+) -> tuple[float, str]:
+    """The smallest coverage of a slice, and what the slice is along; all rows are a slice too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> covered = np.arange(200) % 4 > 0
+    >>> worst_coverage(covered, {"half": np.arange(200) % 4 // 2})
+    (0.5, 'half')
+    """
+    mass = np.ones(len(covered)) if weights is None else weights
+    worst, where = float(np.average(covered, weights=mass)), "all rows"
+    for name, codes in slices.items():
+        there = np.bincount(codes) >= FEWEST_ROWS
+        total, hits = np.bincount(codes, weights=mass), np.bincount(codes, weights=mass * covered)
+        shares = hits[there & (total > 0)] / total[there & (total > 0)]
+        if len(shares) and shares.min() < worst:
+            worst, where = float(shares.min()), name
+    return worst, where
+
+
+def risky_fifth(rows: Rows, seed: int) -> np.ndarray | None:
+    """1 for the fifth that is expected to be covered least, by models fitted to the other half of the rows.
+
+    None without features, and with too few misses to learn from.
+    """
+    covered = rows["covered"]
+    if rows.get("X") is None or min(np.sum(~covered), np.sum(covered)) < FEWEST_MISSES:
+        return None
+    features, rng = check_features(rows.given["X"]), np.random.default_rng([seed, *b"risky fifth"])
+    half = draws(rows.keys(), "risky fifth", seed) < 0.5
+    codes = np.zeros(rows.n, dtype=np.int64)
+    for train, test in ((half, ~half), (~half, half)):
+        codes[test] = _expected_worst(features, covered, np.flatnonzero(train), np.flatnonzero(test), rng)
+    return codes
+
+
+def _expected_worst(
+    features: Features, covered: np.ndarray, train: np.ndarray, test: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    # Boosters and a line: a forest doubles the cost and moves few rows in or out of a fifth.
+    share = np.full(len(train), float(np.mean(covered[train])))
+    model = CoverageClassifier(n_trees=0).fit(features.take(train), covered[train], share, None, rng)
+    expected = model.predict(features.values[test], np.full(len(test), share[0])).unshrunk
+    # A draw breaks ties: the order of rows must not decide.
+    order = np.lexsort((rng.random(len(test)), expected))
+    picked = np.zeros(len(test), dtype=np.int64)
+    picked[order[: max(1, round(len(test) / PARTS))]] = 1
+    return picked
+
+
+def conditional_error(rows: Rows, seed: int) -> float | None:
+    """How far coverage falls below the promise in the worst slice; None where no slice is known."""
+    if rows.get("covered") is None:
+        return None
+    slices = stated_slices(rows)
+    if (risky := risky_fifth(rows, seed)) is not None:
+        slices["features"] = risky
+    if not slices:
+        return None
+    return max(0.0, 1.0 - float(rows.alpha) - worst_coverage(rows["covered"], slices, rows.weights)[0])
