@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from calipers.auditing.checks.adaptive import parts_of
-from calipers.inputs import Features, check_features
+from calipers.inference import ShareCounts, sidak_confidence
+from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
 from calipers.metrics.conditional import CoverageClassifier
@@ -19,6 +20,8 @@ FEWEST_ROWS = 50
 MOST_FEATURES = 10
 # Misses below which nothing is learnt about where they happen.
 FEWEST_MISSES = 20
+# Of the one-sided upper bound of the worst slice, over all slices.
+_BOUND = 0.95
 
 
 def stated_slices(rows: Rows) -> dict[str, np.ndarray]:
@@ -45,30 +48,62 @@ def feature_slices(rows: Rows) -> dict[str, np.ndarray]:
 
 def fifths(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """The fifth of every row along a number; equal numbers stay together."""
+    # Imported here: one of the checks reads this module.
+    from calipers.auditing.checks.adaptive import parts_of
+
     return parts_of(np.asarray(values, dtype=float), PARTS, weights)[0]
 
 
-def worst_coverage(
+@dataclass(frozen=True, slots=True, eq=False)
+class Worst:
+    """The slice with the smallest coverage.
+
+    Parameters
+    ----------
+    share : float
+        Its coverage.
+    high : float
+        Upper bound of that at 95 %, corrected for the number of slices.
+    where : str
+        What the slice is along.
+    mass : float
+        Its share of the rows.
+    rows : bool array
+        The rows of the slice.
+    """
+
+    share: float
+    high: float
+    where: str
+    mass: float
+    rows: np.ndarray
+
+
+def worst_slice(
     covered: np.ndarray, slices: Mapping[str, np.ndarray], weights: np.ndarray | None = None
-) -> tuple[float, str]:
-    """The smallest coverage of a slice, and what the slice is along; all rows are a slice too.
+) -> Worst:
+    """The slice of at least `FEWEST_ROWS` rows with the smallest coverage; all rows are a slice too.
 
     Examples
     --------
     >>> import numpy as np
     >>> covered = np.arange(200) % 4 > 0
-    >>> worst_coverage(covered, {"half": np.arange(200) % 4 // 2})
-    (0.5, 'half')
+    >>> worst = worst_slice(covered, {"half": np.arange(200) % 4 // 2})
+    >>> worst.share, worst.where, int(worst.rows.sum())
+    (0.5, 'half', 100)
     """
-    mass = np.ones(len(covered)) if weights is None else weights
-    worst, where = float(np.average(covered, weights=mass)), "all rows"
-    for name, codes in slices.items():
-        there = np.bincount(codes) >= FEWEST_ROWS
-        total, hits = np.bincount(codes, weights=mass), np.bincount(codes, weights=mass * covered)
-        shares = hits[there & (total > 0)] / total[there & (total > 0)]
-        if len(shares) and shares.min() < worst:
-            worst, where = float(shares.min()), name
-    return worst, where
+    given = Weights.check(weights, len(covered))
+    parts = {"all rows": np.zeros(len(covered), dtype=np.int64)} | dict(slices)
+    found = []
+    for name, codes in parts.items():
+        counts = ShareCounts.of(covered, given, codes, int(codes.max()) + 1)
+        rows = counts.totals if counts.whole else np.bincount(codes)
+        enough = np.flatnonzero(rows >= FEWEST_ROWS) if name in slices else [0]
+        found += [(float(counts.shares[at]), name, int(at), counts) for at in enough]
+    share, name, at, counts = min(found, key=lambda entry: entry[0])
+    level = sidak_confidence(1 - 2 * (1 - _BOUND), len(found))
+    high = float(counts.take(np.array([at])).interval(level)[1][0])
+    return Worst(share, high, name, float(counts.totals[at] / counts.totals.sum()), parts[name] == at)
 
 
 def risky_fifth(rows: Rows, seed: int) -> np.ndarray | None:
@@ -110,4 +145,4 @@ def conditional_error(rows: Rows, seed: int) -> float | None:
         slices["features"] = risky
     if not slices:
         return None
-    return max(0.0, 1.0 - float(rows.alpha) - worst_coverage(rows["covered"], slices, rows.weights)[0])
+    return max(0.0, 1.0 - float(rows.alpha) - worst_slice(rows["covered"], slices, rows.weights).share)
