@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.comparison_tests import (
-    EQUAL,
     UNEQUAL,
     coverage_difference,
     distance_difference,
@@ -141,7 +140,6 @@ def _difference(
         # Scaled versions of the same predictions are equal at equal coverage, but for rounding.
         second = np.where(np.isclose(first, second, rtol=_ROUNDING), first, second)
     found = paired_difference(first, second, name=measure.name, **options)
-    found = replace(found, details=dict(found.details) | {"null_subject": EQUAL})
     if not measure.at_equal_coverage:
         return found
     if MATCHED_SIZE.name in measured:

@@ -9,7 +9,7 @@ from typing import Any
 from calipers.report.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.page import asset, template
 from calipers.report.words import estimate_row
-from calipers.results.formatting import format_number, format_p_value
+from calipers.results.formatting import format_number, format_p_value, p_in_words
 from calipers.version import __version__
 
 
@@ -130,9 +130,7 @@ def render_comparison_markdown(document: Mapping[str, Any]) -> str:
         rows = [
             [m, f"{r:.2f}", str(ranking["shared_ranks"][m])] for m, r in sorted(pairs, key=lambda x: x[1])
         ]
-        title = (
-            f"{name}: Friedman p = {format_p_value(ranking['p_value'])} over {ranking['n_blocks']} data sets"
-        )
+        title = f"{name}: Friedman {p_in_words(ranking['p_value'])} over {ranking['n_blocks']} data sets"
         blocks += [title, _table(["method", "average rank", "shared rank"], rows)]
     return "\n\n".join(blocks) + "\n"
 
@@ -176,7 +174,7 @@ def render_comparison(document: Mapping[str, Any]) -> str:
             remarks=_remarks(document),
             trade_off=draw_trade_off(document["trade_off"]),
             rankings=[
-                (name, ranking, format_p_value(ranking["p_value"]), draw_ranks(ranking))
+                (name, ranking, p_in_words(ranking["p_value"]), draw_ranks(ranking))
                 for name, ranking in document["rankings"].items()
             ],
         )
