@@ -195,7 +195,7 @@ def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Est
         method="mean paired difference of sizes at equal coverage over the mean size, with the error of "
         f"the rival's threshold; test against {SAVING:g}, corrected for {rivals} rivals",
         details={
-            "coverage": saving.wanted, "worst_slice": saving.worst.where,
+            "coverage": saving.wanted, "worst_slice": saving.worst.where, "worst_mass": saving.worst.mass,
             "worst_coverage": saving.worst.share, "own_worst_coverage": saving.own_worst,
             "own_coverage_there": saving.own_there, "worse_in_worst_slice": saving.is_worse,
         },
