@@ -3,68 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calipers.auditing.measures import MEASURES, Measure, conditional_error
+from calipers.auditing.comparison_lines import Line, make_lines, promises_of
+from calipers.auditing.comparison_tests import is_broken, promise_of
+from calipers.auditing.measures import MEASURES, SIZE, Measure
 from calipers.auditing.result import Audit
+from calipers.auditing.slices import conditional_error
 from calipers.exceptions import InputError
-from calipers.inference import holm, paired_difference
 from calipers.report import (
     comparison_document,
     render_comparison,
     render_comparison_markdown,
     render_json,
 )
-from calipers.results import Estimate, write_atomically
+from calipers.results import write_atomically
 
 if TYPE_CHECKING:
     from calipers.results import RankComparison
 
-LEVEL = 0.05
 FEWEST_DATA_SETS = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One measure over all predictors.
-
-    Parameters
-    ----------
-    measure : str
-        What was measured.
-    target : float or None
-        The value it should have; None when less is better.
-    values : dict of Estimate
-        Per predictor.
-    differences : dict of Estimate
-        "first - second" of every pair, paired by row; p-values corrected for all pairs and measures.
-    winner : str or None
-        The predictor that is significantly better than every other; None when noise could explain it.
-    """
-
-    measure: str
-    target: float | None
-    values: dict[str, Estimate]
-    differences: dict[tuple[str, str], Estimate]
-    winner: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for the report."""
-        return {
-            "measure": self.measure,
-            "target": self.target,
-            "values": {name: estimate.to_dict() for name, estimate in self.values.items()},
-            "differences": [
-                {"first": first, "second": second, "estimate": estimate.to_dict()}
-                for (first, second), estimate in self.differences.items()
-            ],
-            "winner": self.winner,
-        }
+# Checks whose estimates stand in a comparison: coverage and the calibration error of the top label.
+READ = ("CAL101", "CAL501")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -81,9 +45,13 @@ class Comparison:
         Per measure the Friedman test and its post-hoc comparisons; empty on one data set.
     trade_off : dict
         Per predictor its mean size, its conditional error (how far coverage falls below the promise
-        where it is worst) and whether no other predictor is better in both.
+        in the worst of groups, parts along difficulty and the rows that features mark as risky), and whether
+        no other predictor is better in both. Only predictors that keep their promise count.
     rows : int
         Rows that all predictors share, or data sets.
+    promises : dict
+        Per predictor with sets or intervals its coverage, tested one-sided against the promise, whether that
+        is broken, and a sentence if it is; empty over many data sets.
 
     Examples
     --------
@@ -102,6 +70,7 @@ class Comparison:
     rankings: dict[str, RankComparison]
     trade_off: dict[str, dict[str, Any]]
     rows: int
+    promises: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The dictionary behind every form of the report."""
@@ -111,6 +80,10 @@ class Comparison:
             lines=[line.to_dict() for line in self.lines],
             rankings={name: _ranking(ranking) for name, ranking in self.rankings.items()},
             trade_off=self.trade_off,
+            promises={
+                name: found | {"coverage": found["coverage"].to_dict()}
+                for name, found in self.promises.items()
+            },
         )
 
     def to_json(self, path: Path | str | None = None) -> str:
@@ -136,7 +109,8 @@ def compare(audits: Mapping[str, Audit | Sequence[Audit]]) -> Comparison:
     """Compare predictors that were audited on the same rows, or methods over many data sets.
 
     A winner is named only where the difference is significant after correction for all pairs and
-    measures; over many data sets methods are ranked by Friedman's test and its post-hoc comparisons.
+    measures, and none that breaks its promise of coverage wins by sets or intervals; over many data sets
+    methods are ranked by Friedman's test and its post-hoc comparisons.
 
     Parameters
     ----------
@@ -153,6 +127,16 @@ def compare(audits: Mapping[str, Audit | Sequence[Audit]]) -> Comparison:
     ------
     InputError
         With fewer than two predictors, rows that differ, or lists of different lengths.
+
+    Notes
+    -----
+    Coverage is compared by its distance from the promise. Size is compared at matched coverage where there
+    are intervals (scaled around their middles) or p-values (cut at another level), with the error of the
+    threshold in the error bar; sets alone are compared as they are, and only where they cover equally often
+    and the smaller ones give up, by an upper bound, less than one covered row per fifty labels saved. A
+    promise counts as broken when a predictor that keeps it would cover so rarely in fewer than one of a
+    hundred samples, ``n_calibration`` allowed for. Probabilities are compared by proper scores; calibration
+    errors stand beside them. Over data sets, a method that breaks its promise on one is ranked last on it.
 
     Examples
     --------
@@ -176,6 +160,13 @@ def compare(audits: Mapping[str, Audit | Sequence[Audit]]) -> Comparison:
     return _many_sets(lists)
 
 
+def checks_beside() -> list[str]:
+    """Codes of the checks of an audit that a comparison does not read; muting them saves most of its time."""
+    from calipers.auditing.checks import CHECKS
+
+    return [check.code for check in CHECKS if check.code not in READ]
+
+
 def _as_list(found: Any, name: Any) -> list[Audit]:
     items = list(found) if isinstance(found, Sequence) else [found]
     if not items or not all(isinstance(item, Audit) for item in items):
@@ -193,88 +184,30 @@ def _same_rows(audits: dict[str, Audit]) -> Comparison:
             )
         if audit.design.alphas[0] != first.design.alphas[0]:
             raise InputError(f"{first_name} and {name} must have the same alpha.")
-    measured = [
-        (measure, rows) for measure in MEASURES if (rows := _contributions(measure, audits)) is not None
-    ]
-    lines = _lines(measured, audits)
+    promises = promises_of(audits)
+    broken = [name for name, promise in promises.items() if promise["broken"]]
     return Comparison(
         names=tuple(audits),
-        lines=lines,
+        lines=make_lines(audits, broken),
         rankings={},
-        trade_off=_trade_off(audits),
+        trade_off=_trade_off(audits, broken),
         rows=first.data.n,
+        promises=promises,
     )
 
 
-def _contributions(measure: Measure, audits: Mapping[str, Audit]) -> dict[str, np.ndarray] | None:
-    rows = {name: measure.rows(audit.data) for name, audit in audits.items()}
-    found = {name: values for name, values in rows.items() if values is not None}
-    return found if len(found) == len(rows) else None
-
-
-def _lines(
-    measured: list[tuple[Measure, dict[str, np.ndarray]]], audits: Mapping[str, Audit]
-) -> tuple[Line, ...]:
-    first = next(iter(audits.values()))
-    promised = 1.0 - first.design.alphas[0]
-    options: dict[str, Any] = {"weights": first.data.weights, "confidence": first.design.confidence}
-    pairs = list(combinations(audits, 2))
-    raw = [
-        [paired_difference(rows[a], rows[b], name=measure.name, **options) for a, b in pairs]
-        for measure, rows in measured
-    ]
-    p_values = [np.nan if e.p_value is None else e.p_value for line in raw for e in line]
-    adjusted = iter(holm(p_values).tolist() if p_values else [])
-    lines = []
-    for (measure, rows), line in zip(measured, raw, strict=True):
-        corrected = {pair: _with_p(e, next(adjusted)) for pair, e in zip(pairs, line, strict=True)}
-        target = promised if measure.has_target else None
-        values = {name: measure.estimate(v, name=measure.name, **options) for name, v in rows.items()}
-        winner = _winner(values, corrected, target)
-        lines.append(
-            Line(measure=measure.name, target=target, values=values, differences=corrected, winner=winner)
-        )
-    return tuple(lines)
-
-
-def _with_p(estimate: Estimate, p: float) -> Estimate:
-    from dataclasses import replace
-
-    return replace(estimate, p_value=None if np.isnan(p) else p)
-
-
-def _winner(
-    values: dict[str, Estimate], differences: dict[tuple[str, str], Estimate], target: float | None
-) -> str | None:
-    """The best one, if it differs from each of the others beyond noise."""
-
-    def badness(name: str) -> float:
-        return float(values[name]) if target is None else abs(float(values[name]) - target)
-
-    best = min(values, key=badness)
-    for pair, difference in differences.items():
-        if best in pair and not _differs(difference):
-            return None
-    return best
-
-
-def _differs(difference: Estimate) -> bool:
-    """Significant, or the same in every row and not zero: then there is no noise."""
-    if difference.p_value is not None:
-        return difference.p_value <= LEVEL
-    return difference.std_error == 0 and difference.value not in (None, 0.0)
-
-
-def _trade_off(audits: Mapping[str, Audit]) -> dict[str, dict[str, Any]]:
-    points = {}
+def _trade_off(audits: Mapping[str, Audit], broken: Sequence[str]) -> dict[str, dict[str, Any]]:
+    points: dict[str, dict[str, Any]] = {}
     for name, audit in audits.items():
-        size = MEASURES[1].rows(audit.data)
+        size = SIZE.rows(audit.data)
         points[name] = {
             "size": None if size is None else float(np.average(size, weights=audit.data.weights)),
-            "conditional_error": conditional_error(audit),
+            "conditional_error": conditional_error(audit.data, audit.design.seed),
+            "broken": name in broken,
         }
     for name, point in points.items():
-        point["efficient"] = _efficient(point, [other for key, other in points.items() if key != name])
+        rivals = [other for key, other in points.items() if key != name and key not in broken]
+        point["efficient"] = False if name in broken else _efficient(point, rivals)
     return points
 
 
@@ -302,14 +235,14 @@ def _many_sets(audits: dict[str, list[Audit]]) -> Comparison:
         if table is not None:
             name = f"distance of {measure.name} from its target" if measure.has_target else measure.name
             rankings[name] = compare_ranks(table, list(audits))
-    errors = [[conditional_error(audit) for audit in found] for found in audits.values()]
-    if all(error is not None for found in errors for error in found):
-        rankings["conditional error"] = compare_ranks(np.array(errors, dtype=float).T, list(audits))
+    errors = _errors(audits)
+    if errors is not None:
+        rankings["conditional error"] = compare_ranks(errors, list(audits))
     return Comparison(names=tuple(audits), lines=(), rankings=rankings, trade_off={}, rows=n_sets)
 
 
 def _table(measure: Measure, audits: Mapping[str, Sequence[Audit]]) -> np.ndarray | None:
-    """One number per data set and method; None when a method does not have it."""
+    """One number per data set and method, less is better; None when a method does not have it."""
     columns = []
     for found in audits.values():
         column = []
@@ -317,11 +250,32 @@ def _table(measure: Measure, audits: Mapping[str, Sequence[Audit]]) -> np.ndarra
             rows = measure.rows(audit.data)
             if rows is None:
                 return None
-            mean = float(np.average(rows, weights=audit.data.weights))
-            promised = 1.0 - audit.design.alphas[0]
-            column.append(abs(mean - promised) if measure.has_target else mean)
+            column.append(_badness(measure, rows, audit))
         columns.append(column)
-    return np.array(columns).T
+    return _last_where_broken(np.array(columns).T)
+
+
+def _last_where_broken(table: np.ndarray) -> np.ndarray:
+    """Infinite entries as equal finite ones beyond all others: rank tests take differences."""
+    broken = np.isinf(table)
+    largest = np.abs(table[~broken]).max(initial=1.0)
+    return np.where(broken, 2.0 * largest, table)
+
+
+def _badness(measure: Measure, rows: np.ndarray, audit: Audit) -> float:
+    """The mean, or its distance from the target; infinite where the promise is broken."""
+    promised = 1.0 - audit.design.alphas[0]
+    if measure.of_prediction and is_broken(promise_of(audit), promised):
+        return np.inf
+    mean = float(np.average(rows, weights=audit.data.weights))
+    return abs(mean - promised) if measure.has_target else mean
+
+
+def _errors(audits: Mapping[str, Sequence[Audit]]) -> np.ndarray | None:
+    """Conditional errors per data set and method; None when one is not known."""
+    found = [[conditional_error(a.data, a.design.seed) for a in own] for own in audits.values()]
+    known = all(error is not None for own in found for error in own)
+    return np.array(found, dtype=float).T if known else None
 
 
 def _ranking(ranking: RankComparison) -> dict[str, Any]:

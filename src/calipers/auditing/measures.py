@@ -1,4 +1,4 @@
-"""What predictors are compared by: one contribution per row, or one number per audit."""
+"""What predictors are compared by: one contribution per row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calipers.auditing.result import Audit
+from calipers.auditing.matched_size import label_sets, match_coverage, scaled_intervals
 from calipers.inference import mean_estimate
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
@@ -27,6 +27,10 @@ class Measure:
         Contribution of every row, or None when the rows do not have it.
     has_target : bool
         Whether the promised coverage is right; less is better otherwise.
+    of_prediction : bool
+        Whether it is about sets or intervals: then none that breaks its promise of coverage can win.
+    at_equal_coverage : bool
+        Whether the numbers mean something only for predictors that cover equally often.
     estimate : callable
         The mean of the contributions with its error bar, from rows, ``name``, ``weights`` and ``confidence``.
     """
@@ -34,6 +38,8 @@ class Measure:
     name: str
     rows: Callable[[Rows], np.ndarray | None]
     has_target: bool = False
+    of_prediction: bool = False
+    at_equal_coverage: bool = False
     estimate: Callable[..., Estimate] = mean_estimate
 
 
@@ -66,24 +72,32 @@ def _score(name: str) -> Callable[[Rows], np.ndarray | None]:
     return lambda rows: None if rows.get("probabilities") is None else score_rows(rows)[name]
 
 
+def _matched_size(rows: Rows) -> np.ndarray | None:
+    """Sizes at the promised coverage: intervals are scaled around their middles, p-values cut elsewhere."""
+    wanted = 1.0 - float(rows.alpha)
+    if rows.task == "regression":
+        if _size(rows) is None:
+            return None
+        family = scaled_intervals(rows["outcomes"], *rows["interval_at_level"].T)
+    elif (p_values := rows.get("p_values")) is not None and p_values.ndim == 2:
+        family = label_sets(-p_values, rows["codes"])
+    else:
+        return None
+    matched = match_coverage(family, wanted, rows.weights)
+    return None if matched is None else matched.contributions
+
+
 BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"))
 LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=log_loss_estimate)
+COVERAGE = Measure(name="coverage", rows=_covered, has_target=True, of_prediction=True)
+SIZE = Measure(name="mean size", rows=_size, of_prediction=True, at_equal_coverage=True)
+MATCHED_SIZE = Measure(name="mean size at matched coverage", rows=_matched_size, of_prediction=True)
 MEASURES = (
-    Measure(name="coverage", rows=_covered, has_target=True),
-    Measure(name="mean size", rows=_size),
-    Measure(name="interval score", rows=_interval_score),
+    COVERAGE,
+    SIZE,
+    MATCHED_SIZE,
+    Measure(name="interval score", rows=_interval_score, of_prediction=True),
     Measure(name="mean error", rows=_error),
     BRIER_SCORE,
     LOG_LOSS,
 )
-
-
-def conditional_error(audit: Audit) -> float | None:
-    """How far coverage falls below the promise where it is worst: risky rows, a group or a hard part."""
-    codes = ("CAL201", "CAL202", "CAL203", "CAL401")
-    effects = [
-        finding.details["shortfall"]
-        for finding in audit.findings
-        if finding.code in codes and finding.details.get("shortfall") is not None
-    ]
-    return max(0.0, *effects) if effects else None

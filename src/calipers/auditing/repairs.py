@@ -42,9 +42,10 @@ def by_difficulty(task: str, alpha: float) -> str:
     return imports + _fill(task, alpha, options=", groups=DifficultyBins(n_bins=10)")
 
 
-def narrower(alpha: float) -> str:
-    """Sets by the score that makes them smallest on average."""
-    return _fill("classification", alpha, options=', nonconformity="lac"')
+def narrower(task: str, alpha: float) -> str:
+    """Sets by the score that makes them smallest on average; intervals as wide as the features ask."""
+    score = "normalized" if task == "regression" else "lac"
+    return _fill(task, alpha, options=f', nonconformity="{score}"')
 
 
 def calibrate() -> str:

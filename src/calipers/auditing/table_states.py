@@ -1,4 +1,4 @@
-"""States that several checks of an audit share: tables of counts, widths, and a rival's sizes."""
+"""States that several checks of an audit share: tables of counts, and widths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from calipers.inference import Moments, ShareCounts, State
 from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics.states.counts import CountState
-from calipers.metrics.states.sampling import rows_outside
 
 
 def table_of(*columns: str) -> State:
@@ -55,53 +54,6 @@ class WidthState(State):
     def infinite(self) -> ShareCounts:
         """Infinite intervals among all."""
         return ShareCounts.of_moments(self.is_infinite)
-
-    def finish(self) -> Any:
-        """The state itself: its fields are the numbers."""
-        return self
-
-
-@dataclass(eq=False)
-class RivalState(State):
-    """Sizes of sets by a threshold on the probabilities, against those given, on rows outside a sample.
-
-    Parameters
-    ----------
-    threshold : float
-        Labels with at most this ``1 - probability`` are in the rival's set.
-    keys, cut, seed
-        The sample the threshold was found on: its rows' sorted keys, and the draw they lie below. Without
-        keys all rows are compared.
-    """
-
-    SHARED = ("keys",)
-    threshold: float
-    keys: np.ndarray
-    cut: float
-    seed: int
-    saved: Moments = field(default_factory=Moments)
-    size: Moments = field(default_factory=Moments)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Sizes and probabilities."""
-        return frozenset({"size", "covered", "probabilities", "row_id", "sample_weight"})
-
-    def absorb(self, block: Rows) -> None:
-        """Compare the sizes of the block's rows."""
-        outside = rows_outside(block, self.keys, self.cut, self.seed)
-        rival = np.zeros(block.n, dtype=np.int64)
-        for column in block["probabilities"].T:
-            rival += 1.0 - column.astype(np.float64) <= self.threshold
-        size = block["size"][outside].astype(float)
-        weights = None if block.weights is None else block.weights[outside]
-        self.saved = self.saved.merge(Moments.of(size - rival[outside], weights))
-        self.size = self.size.merge(Moments.of(size, weights))
-
-    def merge(self, other: Self) -> Self:
-        """Add the other's."""
-        self.saved, self.size = self.saved.merge(other.saved), self.size.merge(other.size)
-        return self
 
     def finish(self) -> Any:
         """The state itself: its fields are the numbers."""

@@ -16,6 +16,7 @@ from calipers.inputs import check_alpha, check_count
 from calipers.metrics import calibration_error, calibration_tests
 from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate
+from calipers.results.formatting import p_in_words
 
 
 class ConditionalCalibrator(BinaryCalibrator):
@@ -131,7 +132,7 @@ class ConditionalCalibrator(BinaryCalibrator):
 
     def _sentence(self) -> str:
         before = f"calibration error {float(self.before_):.4f}"
-        verdict = f"verdict of all tests p = {_p(self.test_):.2g}"
+        verdict = f"verdict of all tests {p_in_words(_p(self.test_))}"
         if not self.needed_:
             return f"Left alone: {before} is what a calibrated model reads ({verdict})."
         if self.calibrator_ is None or self.after_ is None:

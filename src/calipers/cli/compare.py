@@ -23,17 +23,19 @@ def command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Compare predictors: paired differences, winners only where significant.
+    """Compare predictors: paired differences, winners only where significant and the promise is kept.
 
     Files of predictions about the same rows in the same order; or, per method, one file per data set in the
     same order: then methods are ranked by Friedman's test.
     """
     from calipers.auditing import compare
+    from calipers.auditing.comparison import checks_beside
     from calipers.cli.audit import run
     from calipers.cli.files import writable_folder
     from calipers.cli.options import source_from
 
     named = parse_names(files)
+    settings.mute = checks_beside()
     audits = {
         name: [run(source_from([path], settings), settings, quiet=quiet) for path in paths]
         for name, paths in named.items()

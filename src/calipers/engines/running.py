@@ -222,7 +222,7 @@ def measure(
     >>> rng = np.random.default_rng(0)
     >>> rows = {"y_true": rng.normal(size=1000), "intervals": np.tile([-1.6, 1.6], (1000, 1))}
     >>> print(measure(ArraySource(rows, piece_rows=300), ["coverage"])["coverage"])
-    coverage 0.911 [0.892, 0.928] at 95 %; a perfect predictor would read 0.881 to 0.918 (p = 0.267)
+    coverage 0.911 [0.891, 0.928] at 95 %; a valid predictor would read 0.881 to 0.918 (p = 0.267)
     """
     chosen = dict.fromkeys(metrics)
     source, levels = at_levels(source, alpha)

@@ -7,7 +7,7 @@ effective number of rows. `calipers.inputs.weights` says which are which.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -220,7 +220,7 @@ def mean_estimate(
     >>> import numpy as np
     >>> from calipers.inference import mean_estimate
     >>> print(mean_estimate(np.array([1.0, 2.0, 3.0, 6.0]), name="loss"))
-    loss 3.0 [-0.4, 6.4] at 95 %
+    loss 3.0 [-0.5, 6.5] at 95 %
     """
     check_confidence(confidence)
     check_alternative(alternative)
@@ -295,7 +295,7 @@ def paired_difference(
         raise InputError(
             f"first and second must have the same length, got first: {len(first)}, second: {len(second)}."
         )
-    return mean_estimate(
+    found = mean_estimate(
         _paired_gaps(first, second),
         name=name,
         weights=weights,
@@ -304,6 +304,7 @@ def paired_difference(
         alternative=alternative,
         null=0.0,
     )
+    return replace(found, details={"null_subject": "two equal predictors"})
 
 
 def _paired_gaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:

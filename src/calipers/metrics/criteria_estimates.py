@@ -154,7 +154,7 @@ def _difference(
             null_high=band,
             null_level=0.95,
             method=f"{result.method}, sign-symmetry test",
-            details={"null_subject": "equal predictors"},
+            details={"null_subject": "two equal predictors"},
         )
     more, fewer = discordant
     p_value = float(binomial_p_value(more, more + fewer, 0.5)) if more + fewer else 1.0

@@ -87,7 +87,7 @@ def coverage(
     >>> from calipers.metrics import coverage
     >>> y = np.linspace(-2, 2, 101)
     >>> print(coverage(y, np.tile([-1.8, 1.8], (101, 1)), alpha=0.1))
-    coverage 0.89 [0.81, 0.94] at 95 %; a perfect predictor would read 0.84 to 0.95 (p = 0.860)
+    coverage 0.89 [0.81, 0.95] at 95 %; a valid predictor would read 0.84 to 0.95 (p = 0.860)
     """
     return coverage_of_rows(
         is_covered(y_true, prediction, classes=classes),

@@ -42,7 +42,7 @@ class AlgorithmComparison(Mapping[str, LossForecast]):
     >>> both = compare_algorithms({"ridge": Ridge(alpha=0.1), "mean": DummyRegressor()}, X, y,
     ...                           loss="absolute", n_points=40, random_state=0)
     >>> print(both.beats("ridge", "mean"))
-    P(ridge beats mean) 0.68 [0.51, 0.81] at 95 %
+    P(ridge beats mean) 0.68 [0.50, 0.82] at 95 %
     """
 
     forecasts: dict[str, LossForecast]

@@ -9,7 +9,7 @@ from typing import Any
 from calipers.report.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.page import asset, template
 from calipers.report.words import estimate_row
-from calipers.results.formatting import format_number, format_p_value
+from calipers.results.formatting import format_number, format_p_value, p_in_words
 from calipers.version import __version__
 
 
@@ -20,6 +20,7 @@ def comparison_document(
     lines: Sequence[Mapping[str, Any]],
     rankings: Mapping[str, Mapping[str, Any]],
     trade_off: Mapping[str, Mapping[str, Any]],
+    promises: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Plain values: who was compared, line by line, ranks over data sets, and the trade-off.
 
@@ -34,7 +35,9 @@ def comparison_document(
     rankings : mapping
         Per measure the average ranks and what differs.
     trade_off : mapping
-        Per predictor size, conditional error and whether it is efficient.
+        Per predictor size, conditional error, whether it is efficient and whether it breaks its promise.
+    promises : mapping, optional
+        Per predictor its coverage, whether it breaks the promise, and a sentence if it does.
 
     Returns
     -------
@@ -54,6 +57,7 @@ def comparison_document(
         "names": list(names),
         "rows": rows,
         "verdict": _verdict(lines, rankings),
+        "promises": dict(promises or {}),
         "lines": list(lines),
         "rankings": dict(rankings),
         "trade_off": dict(trade_off),
@@ -81,7 +85,14 @@ def _cells(line: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 def _difference(entry: Mapping[str, Any]) -> list[str]:
     _, value, interval, _, _ = estimate_row("", entry["estimate"])
     p = entry["estimate"]["p_value"]
-    return [f"{entry['first']} - {entry['second']}", value, interval, "" if p is None else format_p_value(p)]
+    tested = entry["estimate"]["reason"] if p is None else format_p_value(p)
+    return [f"{entry['first']} - {entry['second']}", value, interval, tested]
+
+
+def _remarks(document: Mapping[str, Any]) -> list[str]:
+    """Sentences about promises that are broken, and why a best one does not win."""
+    broken = [promise["sentence"] for promise in document["promises"].values() if promise["sentence"]]
+    return broken + [f"{line['measure']}: {line['reason']}." for line in document["lines"] if line["reason"]]
 
 
 def render_comparison_markdown(document: Mapping[str, Any]) -> str:
@@ -112,14 +123,14 @@ def render_comparison_markdown(document: Mapping[str, Any]) -> str:
     if document["lines"]:
         rows = [_cells(line, names) for line in document["lines"]]
         blocks.append(_table(["measure", *names, "winner"], rows))
+    if remarks := _remarks(document):
+        blocks.append("\n".join(f"- {remark}" for remark in remarks))
     for name, ranking in document["rankings"].items():
         pairs = zip(ranking["names"], ranking["average_ranks"], strict=True)
         rows = [
             [m, f"{r:.2f}", str(ranking["shared_ranks"][m])] for m, r in sorted(pairs, key=lambda x: x[1])
         ]
-        title = (
-            f"{name}: Friedman p = {format_p_value(ranking['p_value'])} over {ranking['n_blocks']} data sets"
-        )
+        title = f"{name}: Friedman {p_in_words(ranking['p_value'])} over {ranking['n_blocks']} data sets"
         blocks += [title, _table(["method", "average rank", "shared rank"], rows)]
     return "\n\n".join(blocks) + "\n"
 
@@ -160,9 +171,10 @@ def render_comparison(document: Mapping[str, Any]) -> str:
                 (line["measure"], [_difference(entry) for entry in line["differences"]])
                 for line in document["lines"]
             ],
+            remarks=_remarks(document),
             trade_off=draw_trade_off(document["trade_off"]),
             rankings=[
-                (name, ranking, format_p_value(ranking["p_value"]), draw_ranks(ranking))
+                (name, ranking, p_in_words(ranking["p_value"]), draw_ranks(ranking))
                 for name, ranking in document["rankings"].items()
             ],
         )
@@ -170,7 +182,7 @@ def render_comparison(document: Mapping[str, Any]) -> str:
 
 
 def draw_trade_off(points: Mapping[str, Mapping[str, Any]]) -> str:
-    """Conditional error against size; filled where no other predictor is better in both."""
+    """Conditional error against size; filled where no other that keeps its promise is better in both."""
     known = {
         name: point
         for name, point in points.items()
@@ -194,17 +206,25 @@ def draw_trade_off(points: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     for name, p in known.items():
         at, up = x(p["size"]), y(p["conditional_error"])
-        style = "dot c0" if p["efficient"] else "dot hollow"
-        parts.append(
-            f'<circle class="{style}" cx="{at:.1f}" cy="{up:.1f}" r="5"/>'
-            f'<text x="{at + 8:.1f}" y="{up + 4:.1f}">{escape(name)}</text>'
-        )
+        parts.append(f'{_mark(p, at, up)}<text x="{at + 8:.1f}" y="{up + 4:.1f}">{escape(name)}</text>')
     parts.append(
         f'<text class="name" x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">mean size</text>'
         f'<text class="name" transform="translate(12 {HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle">'
         "conditional error</text></svg>"
     )
     return "".join(parts)
+
+
+def _mark(point: Mapping[str, Any], at: float, up: float) -> str:
+    """A cross where the promise is broken, else a dot."""
+    if point.get("broken"):
+        lines = ((-5, -5, 5, 5), (-5, 5, 5, -5))
+        return "".join(
+            f'<line class="broken" x1="{at + a:.1f}" y1="{up + b:.1f}" x2="{at + c:.1f}" y2="{up + d:.1f}"/>'
+            for a, b, c, d in lines
+        )
+    style = "dot c0" if point["efficient"] else "dot hollow"
+    return f'<circle class="{style}" cx="{at:.1f}" cy="{up:.1f}" r="5"/>'
 
 
 def draw_ranks(ranking: Mapping[str, Any]) -> str:

@@ -92,7 +92,9 @@ def _state(
     if faults:
         worst = next(finding for finding in faults if finding.severity == severity)
         return {"issue": "no", "warning": "doubtful"}.get(severity, "mostly"), worst.sentence
-    clean = [finding for finding in mine if finding.outcome == "clean"]
+    all_clean = [finding for finding in mine if finding.outcome == "clean"]
+    # What only describes does not earn a yes.
+    clean = [finding for finding in all_clean if not finding.details.get("descriptive")]
     open_ones = [finding for finding in mine if finding.outcome == "cannot_tell"]
     if clean:
         still = f" Still open: {', '.join(finding.code for finding in open_ones)}." if open_ones else ""
@@ -100,7 +102,10 @@ def _state(
     if open_ones:
         return "cannot tell", open_ones[0].sentence
     missing = dict.fromkeys(entry["add"] for entry in question.get("missing", ()))
-    reasons = [finding.sentence for finding in mine if finding.code in question.get("checks", ())]
+    asked = [finding for finding in mine if finding.code in question.get("checks", ())]
+    reasons = [finding.sentence for finding in asked if finding.outcome == "not_applicable"]
+    if all_clean:
+        return "cannot tell", " ".join([all_clean[0].sentence, *reasons[:1]])
     return "not asked", next(iter([*reasons, *missing]), "It does not apply to this kind of prediction.")
 
 

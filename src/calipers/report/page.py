@@ -11,7 +11,7 @@ from typing import Any
 from calipers.report.drawing import draw
 from calipers.report.words import MARKS, change_row, estimate_row, title_of
 from calipers.results import Estimate
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_number, p_in_words
 from calipers.results.serialization import encode
 
 # What the names of the numbers mean, per question; the methods say how each was made.
@@ -102,7 +102,9 @@ def _frame(page: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader
 
-    return Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found.filters["p_in_words"] = p_in_words
+    return found
 
 
 def template(name: str) -> Any:

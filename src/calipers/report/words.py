@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calipers.results import Estimate
-from calipers.results.formatting import format_number, format_p_value
+from calipers.results.formatting import format_end, format_low, format_number, format_p_value
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
@@ -101,7 +101,7 @@ def change_row(change: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     d = change["difference"]
     spread = None if d["low"] is None or d["high"] is None else d["high"] - d["low"]
     shown = format_number(d["value"], spread)
-    interval = "" if spread is None else f" [{span(d['low'], d['high'], spread)}]"
+    interval = "" if spread is None else f" [{interval_words(d['low'], d['high'], spread)}]"
     ends = (format_number(change[key]["value"], spread) for key in ("before", "after"))
     return (change["measure"], *ends, shown + interval, change["verdict"])
 
@@ -135,7 +135,7 @@ def _markdown_fault(finding: Mapping[str, Any]) -> str:
 def _markdown_estimates(document: Mapping[str, Any]) -> str:
     if not document["estimates"]:
         return ""
-    lines = ["| measure | value | interval | healthy | p |", "|---|---:|---|---|---:|"]
+    lines = ["| measure | value | interval | valid | p |", "|---|---:|---|---|---:|"]
     for name, fields in document["estimates"].items():
         lines.append("| " + " | ".join(_cell(cell) for cell in estimate_row(name, fields)) + " |")
     return "<details><summary>Every number</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
@@ -146,11 +146,11 @@ def _cell(text: str) -> str:
 
 
 def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
-    """Name, value, interval, band of a healthy predictor and p-value, as words."""
+    """Name, value, interval, band of a valid predictor and p-value, as words."""
     low, high = fields["low"], fields["high"]
     spread = None if low is None or high is None else high - low
     spread = fields["std_error"] if spread is None or spread != spread or spread == float("inf") else spread
-    interval = span(low, high, spread)
+    interval = interval_words(low, high, spread)
     if not interval and fields["std_error"] is not None:
         interval = f"± {format_number(fields['std_error'], fields['std_error'])}"
     p = fields["p_value"]
@@ -161,6 +161,13 @@ def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, s
         span(fields["null_low"], fields["null_high"], spread),
         "" if p is None else format_p_value(p),
     )
+
+
+def interval_words(low: float | None, high: float | None, spread: float | None) -> str:
+    """An interval as words, its ends rounded outward."""
+    if low is None or high is None:
+        return span(low, high, spread)
+    return f"{format_low(low, spread)} to {format_end(high, spread, side='high')}"
 
 
 def span(low: float | None, high: float | None, spread: float | None) -> str:

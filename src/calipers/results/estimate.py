@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from calipers.arrays import short_repr
 from calipers.exceptions import InputError
-from calipers.results.formatting import format_number, format_p_value, format_percent
+from calipers.results.formatting import format_interval, format_number, format_percent, p_in_words
 
 Alternative = Literal["two-sided", "greater", "less"]
 _ALTERNATIVES = (None, "two-sided", "greater", "less")
@@ -57,7 +57,7 @@ class Estimate:
     >>> e = Estimate(name="T-CV", value=0.062, low=0.048, high=0.081, confidence=0.95,
     ...              null_high=0.05, null_level=0.95, alternative="greater", p_value=0.004)
     >>> print(e)
-    T-CV 0.062 [0.048, 0.081] at 95 %; a perfect predictor would read up to 0.050 (p = 0.004)
+    T-CV 0.062 [0.048, 0.081] at 95 %; a valid predictor would read up to 0.050 (p = 0.004)
     >>> float(e)
     0.062
     """
@@ -85,6 +85,8 @@ class Estimate:
             raise InputError(
                 f'alternative must be None, "two-sided", "greater" or "less", got {self.alternative!r}.'
             )
+        if self.p_value is not None and self.p_value <= 0:  # a tail below the smallest number is not 0
+            object.__setattr__(self, "p_value", sys.float_info.min)
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
         if isinstance(self.n, float) and self.n.is_integer():  # weights are floats, rows are counted
             object.__setattr__(self, "n", int(self.n))
@@ -134,10 +136,8 @@ class Estimate:
             return ""
         spread = self._spread()
         level = f" at {format_percent(self.confidence)}" if self.confidence is not None else ""
-        # The smallest positive number says that no more than "above 0" can be shown.
-        low = "> 0" if 0 < self.low <= sys.float_info.min else format_number(self.low, spread)
         ends = ", each end one-sided" if self.details.get("one_sided_ends") else ""
-        return f" [{low}, {format_number(self.high, spread)}]{level}{ends}"
+        return f" [{format_interval(self.low, self.high, spread)}]{level}{ends}"
 
     def _null_band(self) -> str:
         """Where the null law lies: "0.886 to 0.913", "up to 0.050", "at least 0.84", or nothing."""
@@ -157,10 +157,10 @@ class Estimate:
         return min(spread, abs(end)) if spread is not None and end else spread
 
     def _null(self) -> str:
-        p = "" if self.p_value is None else f"p = {format_p_value(self.p_value)}"
+        p = "" if self.p_value is None else p_in_words(self.p_value)
         band = self._null_band()
         if not band:
             return p
-        # Most nulls say that nothing is wrong; a metric whose null says otherwise names its subject.
-        subject = self.details.get("null_subject", "a perfect predictor")
+        # Most nulls say that the promise is kept; a metric whose null says otherwise names its subject.
+        subject = self.details.get("null_subject", "a valid predictor")
         return f"{subject} would read {band}" + (f" ({p})" if p else "")

@@ -6,6 +6,13 @@ import math
 from decimal import Decimal
 from typing import Literal
 
+# P-values are printed down to this, and not beyond.
+_RESOLUTION = 0.001
+# A relative difference that is rounding.
+_ROUNDING = 1e-12
+# A lower end that stands for "above 0".
+_SMALLEST = 2.3e-308
+
 
 def format_number(value: float | None, spread: float | None = None) -> str:
     """The value with as many digits as its spread deserves: three decimals near 0.01, fewer above.
@@ -48,7 +55,9 @@ def format_end(
     ('0.123457', 'inf')
     """
     text = format_number(value, spread) if digits is None else f"{value:.{digits}g}"
-    if not math.isfinite(value) or (float(text) >= value if side == "high" else float(text) <= value):
+    beyond = 1 if side == "high" else -1
+    # An end that is a short number but for rounding, such as 0.1 + 0.2, is that number.
+    if not math.isfinite(value) or beyond * (float(text) - value) >= -_ROUNDING * abs(value):
         return text
     # One unit of the last digit further out; "#" keeps the zeros that "g" drops.
     shown = Decimal(text if digits is None else f"{value:#.{digits}g}")
@@ -62,8 +71,36 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.6g} %"
 
 
+def format_interval(low: float, high: float, spread: float | None = None) -> str:
+    """Both ends, rounded outward; the smallest positive number says that no more than "above 0" is shown.
+
+    Examples
+    --------
+    >>> format_interval(0.1239, 0.3241, 0.2), format_interval(2.3e-308, 0.2, 0.2)
+    ('0.12, 0.33', '> 0, 0.20')
+    """
+    return f"{format_low(low, spread)}, {format_end(high, spread, side='high')}"
+
+
+def format_low(low: float, spread: float | None = None) -> str:
+    """The lower end of an interval, rounded outward, or "> 0"."""
+    if 0 < low <= _SMALLEST:
+        return "> 0"
+    return format_end(low, spread, side="low")
+
+
 def format_p_value(p: float) -> str:
-    """A p-value to two significant digits, at least three decimals, never rounded to 0 or up to 1."""
-    if p < 1e-4:
-        return f"{p:.1e}" if p > 0 else "0"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
+    """A p-value with three decimals; below them it is "< 0.001", never 0.
+
+    Examples
+    --------
+    >>> format_p_value(0.0421), format_p_value(2.4e-7), format_p_value(0.0)
+    ('0.042', '< 0.001', '< 0.001')
+    """
+    return f"{p:.3f}" if p >= _RESOLUTION else f"< {_RESOLUTION:g}"
+
+
+def p_in_words(p: float) -> str:
+    """A p-value in a sentence: "p = 0.042", "p < 0.001"."""
+    shown = format_p_value(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
+from calipers.results.formatting import p_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,5 +114,6 @@ class RankComparison:
     def __str__(self) -> str:
         ranked = ", ".join(f"{self.names[i]} {self.average_ranks[i]:.2f}" for i in self.order)
         verdict = "differ" if self.p_value <= self.alpha else "no difference shown"
-        head = f"{verdict} (Friedman p = {self.p_value:.3g}, {self.n_blocks} blocks); average ranks: {ranked}"
+        test = f"Friedman {p_in_words(self.p_value)}, {self.n_blocks} blocks"
+        head = f"{verdict} ({test}); average ranks: {ranked}"
         return "; ".join([head, *self.notes])

@@ -8,7 +8,7 @@ from typing import Any
 from calipers.arrays.frames import build_frame
 from calipers.exceptions import InputError
 from calipers.results.estimate import Estimate
-from calipers.results.formatting import format_number, format_p_value
+from calipers.results.formatting import format_interval, format_number, format_p_value
 
 _COLUMNS = (
     "value", "std_error", "low", "high", "confidence", "n", "p_value", "alternative",
@@ -125,7 +125,7 @@ def _row(name: str, e: Estimate) -> tuple[str, str, str, str, str]:
     spread = e._spread()
     interval = (
         "" if e.low is None or e.high is None
-        else f"[{format_number(e.low, spread)}, {format_number(e.high, spread)}]"
+        else f"[{format_interval(e.low, e.high, spread)}]"
     )  # fmt: skip
     if not interval and e.std_error is not None:
         interval = f"± {format_number(e.std_error, e.std_error)}"

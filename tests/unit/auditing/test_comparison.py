@@ -27,6 +27,117 @@ def test_a_clear_difference_has_a_winner_and_noise_has_none(seed: int) -> None:
     assert {line.measure: line.winner for line in two.lines}["coverage"] == "right"
 
 
+def winners(found: calipers.auditing.Comparison) -> dict[str, str | None]:
+    return {line.measure: line.winner for line in found.lines}
+
+
+def test_equal_distances_from_the_promise_have_no_winner() -> None:
+    """0.935 against 0.868 at 0.9 promised: the distances differ by 0.003 +- 0.0076."""
+    y = (np.arange(2000) + 0.5) / 2000
+    over, under = (
+        calipers.audit(y, intervals=np.tile([0.0, share], (2000, 1)), random_state=0)
+        for share in (0.935, 0.868)
+    )
+    line = calipers.compare({"over": over, "under": under}).lines[0]
+    assert line.winner is None
+    difference = line.differences["over", "under"]
+    assert float(difference) == pytest.approx(0.003)
+    assert difference.low < 0 < difference.high
+    assert difference.p_value > 0.5
+
+
+def test_a_predictor_that_breaks_its_promise_neither_wins_nor_is_undominated() -> None:
+    rng = np.random.default_rng(4)
+    y, X = rng.normal(size=2000), rng.normal(size=(2000, 2))
+    found = calipers.compare({"kept": predictor(y, 1.645, X), "broken": predictor(y, 1.34, X)})
+    assert float(found.promises["broken"]["coverage"]) == pytest.approx(0.82, abs=0.02)
+    assert found.promises["broken"]["broken"]
+    assert not found.promises["kept"]["broken"]
+    assert "broken" not in winners(found).values()
+    assert found.trade_off["broken"]["efficient"] is False
+    assert found.trade_off["kept"]["efficient"] is True
+    assert "breaks its promise" in found.to_markdown()
+
+
+def test_the_luck_of_a_stated_calibration_sample_breaks_no_promise() -> None:
+    y = (np.arange(5000) + 0.5) / 5000
+    intervals = np.tile([0.0, 0.88], (5000, 1))
+    audits = {
+        str(n): calipers.audit(y, intervals=intervals, n_calibration=n, random_state=0) for n in (100, None)
+    }
+    found = calipers.compare(audits)
+    assert {name: promise["broken"] for name, promise in found.promises.items()} == {
+        "100": False,
+        "None": True,
+    }
+
+
+def test_a_smaller_threshold_by_luck_does_not_win_by_size() -> None:
+    """Equal intervals but for the luck of their calibration: the narrower covers less, and that is all."""
+    y = np.random.default_rng(5).normal(size=1000)
+    found = calipers.compare({"a": predictor(y, 1.60), "b": predictor(y, 1.70)})
+    assert {winners(found)[name] for name in ("mean size", "mean size at matched coverage")} == {None}
+
+
+def test_size_wins_at_matched_coverage() -> None:
+    rng = np.random.default_rng(6)
+    spread = rng.choice([1.0, 3.0], size=3000)
+    y = spread * rng.normal(size=3000)
+    own = np.column_stack([-1.645 * spread, 1.645 * spread])
+    found = calipers.compare({"adaptive": calipers.audit(y, intervals=own), "constant": predictor(y, 4.0)})
+    assert winners(found)["mean size at matched coverage"] == "adaptive"
+
+
+def test_sets_without_p_values_are_compared_only_where_they_cover_equally_often() -> None:
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 4, 2000)
+    hit = rng.random(2000) < 0.9
+    right = np.eye(4, dtype=bool)[np.where(hit, y, (y + 1) % 4)]
+    larger = right | np.eye(4, dtype=bool)[(y + 2) % 4]  # one more wrong label, the same coverage
+    more = larger | np.eye(4, dtype=bool)[y]  # and covered always
+    audits = {
+        name: calipers.audit(y, sets=sets, random_state=0)
+        for name, sets in {"right": right, "larger": larger, "more": more}.items()
+    }
+    two = calipers.compare({name: audits[name] for name in ("right", "larger")})
+    assert winners(two)["mean size"] == "right"
+    other = calipers.compare({name: audits[name] for name in ("right", "more")})
+    line = next(line for line in other.lines if line.measure == "mean size")
+    assert line.winner is None
+    assert line.differences["right", "more"].p_value is None
+    assert "cover equally often" in line.differences["right", "more"].reason
+
+
+def test_probabilities_are_compared_by_proper_scores_with_calibration_beside() -> None:
+    rng = np.random.default_rng(8)
+    signal = rng.normal(size=4000)
+    p = 1 / (1 + np.exp(-3 * signal))
+    y = (rng.random(4000) < p).astype(int)
+    sharp = 1 / (1 + np.exp(-4.2 * signal))  # informative, overconfident
+    blunt = np.full(4000, y.mean())  # calibrated, says nothing
+    found = calipers.compare(
+        {
+            name: calipers.audit(y, probabilities=q, random_state=0)
+            for name, q in (("sharp", sharp), ("blunt", blunt))
+        }
+    )
+    assert winners(found)["log loss"] == winners(found)["Brier score"] == "sharp"
+    line = found.lines[-1]
+    assert line.measure == "calibration error of the top label"
+    assert line.winner is None
+    assert line.values["sharp"].p_value < 0.05 < line.values["blunt"].p_value
+
+
+def test_over_data_sets_a_broken_promise_ranks_last() -> None:
+    audits: dict[str, list[calipers.auditing.Audit]] = {"kept": [], "broken": []}
+    for s in range(6):
+        y = np.random.default_rng(s).normal(size=800)
+        audits["kept"].append(predictor(y, 1.7))
+        audits["broken"].append(predictor(y, 1.2))
+    found = calipers.compare(audits)
+    assert found.rankings["mean size"].average_ranks.tolist() == [1.0, 2.0]
+
+
 def test_differences_are_paired_by_row() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=500)

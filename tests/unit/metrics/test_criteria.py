@@ -188,7 +188,7 @@ def test_a_constant_shift_is_a_difference_without_a_p_value_of_0():
     # What equal predictors with differences of this size would read, not rounding.
     assert 0.05 < e.null_high < 0.3
     assert e.low < 0.3 < e.high
-    assert "equal predictors would read -0.1" in str(e)
+    assert "two equal predictors would read -0.1" in str(e)
 
 
 def test_ends_stay_in_the_range_and_excess_has_an_interval_whenever_multiple_has():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from calipers.exceptions import InputError
+from calipers.inference import paired_difference
+from calipers.report.words import estimate_row
 from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
 from calipers.results.formatting import format_end
 
@@ -19,8 +21,7 @@ TCV = Estimate(
 
 def test_an_estimate_reads_as_promised():
     assert (
-        str(TCV)
-        == "T-CV 0.062 [0.048, 0.081] at 95 %; a perfect predictor would read up to 0.050 (p = 0.004)"
+        str(TCV) == "T-CV 0.062 [0.048, 0.081] at 95 %; a valid predictor would read up to 0.050 (p = 0.004)"
     )
 
 
@@ -29,7 +30,7 @@ def test_an_estimate_reads_as_promised():
     [
         ({"alternative": "two-sided", "null_low": 0.88, "null_high": 0.92}, "would read 0.880 to 0.920"),
         ({"alternative": "less", "null_low": 0.88, "null_high": None}, "would read at least 0.880"),
-        ({"null_high": None, "p_value": 1e-9}, "; p = 1.0e-09"),
+        ({"null_high": None, "p_value": 1e-9}, "; p < 0.001"),
         ({"value": None, "reason": "size is constant"}, "T-CV undefined"),
         ({"high": math.inf}, "[0.04800, inf] at 95 %"),
         ({"null_high": 0.00032}, "would read up to 0.00032 (p = 0.004)"),
@@ -37,6 +38,38 @@ def test_an_estimate_reads_as_promised():
 )
 def test_estimates_say_what_they_know(changes, text):
     assert text in str(dataclasses.replace(TCV, **changes))
+
+
+@pytest.mark.parametrize("p", [0.0, -0.0, 1e-300, 0.0009])
+def test_a_small_p_value_prints_its_resolution_and_is_never_0(p):
+    estimate = dataclasses.replace(TCV, p_value=p)
+    assert "(p < 0.001)" in str(estimate)
+    assert estimate.p_value > 0
+    table = EstimateTable([estimate])
+    assert "< 0.001" in str(table)
+
+
+def test_interval_ends_are_rounded_outward_in_every_form():
+    estimate = Estimate(name="loss", value=8.0, low=0.26, high=15.4, confidence=0.9)
+    assert str(estimate) == "loss 8 [0, 16] at 90 %"
+    assert "[0, 16]" in str(EstimateTable([estimate]))
+    assert estimate_row("loss", estimate.to_dict())[2] == "0 to 16"
+
+
+def test_an_end_that_is_a_short_number_but_for_rounding_stays_it():
+    assert format_end(0.1 + 0.2, 0.2, side="high") == "0.30"
+
+
+def test_a_lower_end_that_only_shows_more_than_0_says_so_in_every_form():
+    estimate = Estimate(name="error", value=0.19, low=2.2250738585072014e-308, high=0.2, confidence=0.95)
+    assert "[> 0, 0.20]" in str(estimate)
+    assert "[> 0, 0.20]" in str(EstimateTable([estimate]))
+    assert estimate_row("error", estimate.to_dict())[2] == "> 0 to 0.20"
+
+
+def test_differences_name_their_null():
+    found = paired_difference(np.array([3.0, 5.0, 9.0]), np.array([1.0, 4.0, 6.0]), name="gain")
+    assert "two equal predictors would read" in str(found)
 
 
 def test_float_of_an_undefined_value_is_nan():

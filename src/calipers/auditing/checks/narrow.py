@@ -1,4 +1,4 @@
-"""CAL3xx, is it as narrow as it could be: sets that say nothing, and smaller ones with the same coverage."""
+"""CAL3xx, is it as narrow as it could be: predictions that say nothing, and rivals that cover as often."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
-from calipers.auditing.table_states import RivalState, WidthState
-from calipers.conformal import lac
-from calipers.inference import Moments, ShareCounts, binomial_p_value, mean_estimate, normal_quantile
+from calipers.auditing.rivals import Saving, rivals_of, saving_of
+from calipers.auditing.slices import FEWEST_ROWS, feature_slices, stated_slices
+from calipers.auditing.table_states import WidthState
+from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, normal_quantile
 from calipers.metrics.marginal import share_fields
 from calipers.metrics.registry import state_of
 from calipers.results import Estimate
@@ -24,8 +25,9 @@ from calipers.results.formatting import format_number
 QUESTION = "narrow"
 # Share of predictions that may say nothing before it is worth a note.
 SILENT = 0.05
-# Share of the mean size that another rule must save before it is worth a note.
+# Share of the mean size that a rival must save before it counts.
 SAVING = 0.1
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ def size_states(design: Design, level: Level) -> States:
 
 def silent(m: Measurements, level: Level) -> CheckResult:
     """Predictions that say nothing: every label, none, or an infinite interval."""
-    sizes = _widths(m, level) if m.task == "regression" else _set_sizes(m, level)
+    sizes = _sizes(m, level)
     counts = sizes.silent
     fields = share_fields(counts, m.confidence)
     share, low = fields["value"], fields["low"]
@@ -76,8 +78,13 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         repair=repairs.reconformalise(m.task, level.alpha),
         cap="warning" if m.task == "regression" else "note",
         estimates=(evidence, *sizes.numbers),
-        details={"alpha": level.alpha},
+        # Sizes alone do not say whether smaller ones would do: that is earned by a comparison.
+        details={"alpha": level.alpha, "descriptive": True},
     )
+
+
+def _sizes(m: Measurements, level: Level) -> Sizes:
+    return _widths(m, level) if m.task == "regression" else _set_sizes(m, level)
 
 
 def _widths(m: Measurements, level: Level) -> Sizes:
@@ -127,79 +134,123 @@ def _empty_advice(empty_share: float, mean_size: float) -> str:
     )
 
 
-def rival_states(m: Measurements, level: Level) -> States:
-    """Sizes by a threshold found on the sample, on all rows outside it."""
-    if m.design.is_whole:
-        return {}
-    rows = m.rows_at(level)
-    return {"rival": _rival(m, level, np.ones(rows.n, dtype=bool), np.sort(rows.keys()))}
-
-
-def _rival(m: Measurements, level: Level, learn: np.ndarray, keys: np.ndarray) -> RivalState:
-    """The sizes by the threshold that covers as many of some rows of the sample as the given sets."""
-    rows = m.rows_at(level).take(learn)
-    threshold = matching_threshold(lac(rows["probabilities"]), rows["y"], rows["covered"], rows.weights)
-    return RivalState(threshold, keys, m.threshold, m.design.seed)
-
-
 def smaller_exist(m: Measurements, level: Level) -> CheckResult:
-    """Whether sets by a plain threshold on the same probabilities cover as often and are smaller."""
-    if (rival := m.result("rival", level)) is not None:
-        return _saving(level, rival.saved, rival.size, m.confidence, "threshold from a sample of other rows")
-    half, rows = m.half("CAL302"), m.rows_at(level)
-    if not half.any() or half.all():
-        return CheckResult(
-            code="CAL302", title="smaller sets exist", question=QUESTION, not_applicable="Too few rows."
+    """Whether another way to predict covers as often with smaller sets or intervals."""
+    title = f"{'narrower' if m.task == 'regression' else 'smaller'} {m.noun} exist"
+    base = CheckResult(code="CAL302", title=title, question=QUESTION, cap="warning")
+    rows = m.rows_at(level)
+    finite = np.isfinite(rows["size"])
+    if np.count_nonzero(finite) < FEWEST_ROWS:
+        return replace(
+            base, not_applicable=f"Fewer than {FEWEST_ROWS} {m.noun} of finite size: too few to compare."
         )
-    saved, size = Moments(), Moments()
-    for part in (half, ~half):
-        compared = _rival(m, level, ~part, np.empty(0, dtype=np.uint64))
-        compared.absorb(rows.take(part))
-        saved, size = saved.merge(compared.saved), size.merge(compared.size)
-    return _saving(level, saved, size, m.confidence, "threshold from the other half of the rows")
+    rows = rows.take(finite)
+    rivals = rivals_of(m, level, rows)
+    slices = stated_slices(rows) | feature_slices(rows)
+    found = [s for rival in rivals if (s := saving_of(rival, rows, level.promised, slices)) is not None]
+    counting = [saving for saving in found if not saving.is_worse]
+    if not counting and not any(saving.is_worse for saving in found):
+        return replace(base, not_applicable=nothing_to_compare(m))
+    best = max(counting, key=_surely_saved, default=None)
+    result = _read_saving(m, level, base, best, len(found))
+    if not _is_clear(result) and all(saving.rival.is_itself for saving in found):
+        return replace(base, not_applicable=nothing_to_compare(m))
+    numbers = tuple(_estimate(saving, m, level, len(found)) for saving in found)
+    traded = max((saving for saving in found if saving.is_worse), key=_surely_saved, default=None)
+    return replace(
+        result,
+        clean=_sizes(m, level).words + _tried(m, found) + _trade_off(m, traded),
+        estimates=numbers,
+        details={
+            "alpha": level.alpha,
+            "rivals": {s.rival.name: {"saved": s.share, "worse_in_worst_slice": s.is_worse} for s in found},
+        },
+    )
 
 
-def matching_threshold(
-    scores: np.ndarray, y: np.ndarray, covered: np.ndarray, weights: np.ndarray | None
-) -> float:
-    """The score at which as much weight is covered as by the given sets, on rows kept apart."""
-    true = scores[np.arange(len(y)), y]
-    mass = np.ones(len(y)) if weights is None else weights
-    wanted = float(mass[covered].sum())
-    if wanted <= 0:
-        return -np.inf
-    order = np.argsort(true, kind="stable")
-    place = int(np.searchsorted(np.cumsum(mass[order]), wanted * (1 - 1e-12), side="left"))
-    return float(true[order][min(place, len(y) - 1)])
+def nothing_to_compare(m: Measurements) -> str:
+    """Why there is no rival, and what to add."""
+    if m.task == "regression":
+        return "There is nothing to compare the intervals with. Add X, the features, to fit others."
+    return "There is nothing to compare the sets with. Add probabilities beside them."
 
 
-def _saving(level: Level, saved: Moments, size: Moments, confidence: float, how: str) -> CheckResult:
-    """What the share of the size that another rule saves says."""
-    mean = max(1e-12, size.mean)
-    share, error = saved.mean / mean, saved.std_error / mean
-    half = normal_quantile(confidence) * error
+def _surely_saved(saving: Saving) -> float:
+    """The saving less its error: what a rival is chosen by."""
+    return saving.share - 2 * saving.std_error
+
+
+def _is_clear(result: CheckResult) -> bool:
+    return result.p_value is not None and result.p_value <= 0.05
+
+
+def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Estimate:
+    half = normal_quantile(m.confidence) * saving.std_error
+    error, share = saving.std_error, saving.share
     p = float(ndtr(-(share - SAVING) / error)) if error > 0 else float(share <= SAVING)
-    evidence = Estimate(
-        name=f"size saved by a threshold on the probabilities{level.tag}", value=share, std_error=error,
-        low=share - half, high=share + half, confidence=confidence, n=saved.n, p_value=p,
-        alternative="greater", method=f"mean paired difference of set sizes at equal coverage, {how}, as a "
-        f"share of the mean size; test against {SAVING:g}",
+    return Estimate(
+        name=f"size saved by {saving.rival.name}{level.tag}", value=share, std_error=error, low=share - half,
+        high=share + half, confidence=m.confidence, n=saving.n, p_value=max(min(1.0, p * rivals), _TINY),
+        alternative="greater",
+        method="mean paired difference of sizes at equal coverage over the mean size, with the error of "
+        f"the rival's threshold; test against {SAVING:g}, corrected for {rivals} rivals",
+        details={
+            "coverage": saving.wanted, "worst_slice": saving.worst.where, "worst_mass": saving.worst.mass,
+            "worst_coverage": saving.worst.share, "own_worst_coverage": saving.own_worst,
+            "own_coverage_there": saving.own_there, "worse_in_worst_slice": saving.is_worse,
+        },
     )  # fmt: skip
-    return CheckResult(
-        code="CAL302",
-        title="smaller sets exist",
-        question=QUESTION,
+
+
+def _read_saving(
+    m: Measurements, level: Level, base: CheckResult, best: Saving | None, rivals: int
+) -> CheckResult:
+    """What the largest saving of a rival that is no worse in its worst slice says."""
+    if best is None:
+        return replace(base, p_value=1.0)
+    evidence = _estimate(best, m, level, rivals)
+    narrower = "narrower" if m.task == "regression" else "smaller"
+    reached = "as promised" if best.wanted == level.promised else "as often"
+    return replace(
+        base,
         evidence=evidence,
-        p_value=p,
-        effect=share - SAVING,
-        effect_low=share - half - SAVING,
-        cap="note",
-        fault=f"A plain threshold on the same probabilities covers as often with sets {100 * share:.0f} % "
-        "smaller on average. Keep larger ones only if they are to be fair to single classes or hard cases.",
-        clean="No plain threshold on the same probabilities covers as often with clearly smaller sets.",
-        repair=repairs.narrower(level.alpha),
-        estimates=(evidence,),
-        details={"alpha": level.alpha},
+        p_value=evidence.p_value,
+        effect=best.share,
+        effect_low=evidence.low,
+        effect_high=evidence.high,
+        tolerance=SAVING,
+        fault=f"{best.rival.words} would cover {reached} ({_percent(best.wanted)}) with {m.noun} "
+        f"{100 * best.share:.0f} % {narrower} on average, and would be no worse in the worst slice.",
+        repair=_narrower_repair(m, level, best),
+        rows_needed=int(np.ceil(m.n * (2 * best.std_error / SAVING) ** 2)),
+    )
+
+
+def _narrower_repair(m: Measurements, level: Level, best: Saving) -> str:
+    if best.rival.is_itself:
+        return repairs.reconformalise(m.task, level.alpha)
+    return repairs.narrower(m.task, level.alpha)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _tried(m: Measurements, found: Sequence[Saving]) -> str:
+    names = [saving.rival.name for saving in found]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f" No rival covers as often with clearly smaller {m.noun} and no worse slice: tried {listed}."
+
+
+def _trade_off(m: Measurements, traded: Saving | None) -> str:
+    """A rival that is smaller on average and worse somewhere, named."""
+    if traded is None or _surely_saved(traded) <= SAVING:
+        return ""
+    worst = traded.worst
+    return (
+        f" A trade-off: {traded.rival.name} would save {100 * traded.share:.0f} % of the size, and cover "
+        f"{_percent(worst.share)} of a slice along {worst.where} ({_percent(worst.mass)} of the rows) where "
+        f"these {m.noun} cover {_percent(traded.own_there)}."
     )
 
 
@@ -216,12 +267,12 @@ CHECKS = (
     ),
     Check(
         code="CAL302",
-        title="smaller sets with the same coverage",
+        title="smaller predictions with the same coverage",
         question=QUESTION,
-        needs=("prediction", "probabilities"),
-        add="Add probabilities beside the sets, to compare them with sets by a plain threshold.",
-        from_sample=rival_states,
+        needs=("prediction",),
+        add="Add sets, p_values or intervals.",
+        states=size_states,
         read=smaller_exist,
-        tasks=("classification",),
+        on_sample=True,
     ),
 )

@@ -23,6 +23,8 @@ from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
+# Whose reading the null band of a region is, where all rows together are below the promise.
+FLAT = "one whose coverage does not depend on the features"
 NO_WEIGHTS = (
     "A region is tested by counting rows that count once each; with weights there is no exact test of it. "
     "Audit without weights, or name the region as a group."
@@ -95,7 +97,13 @@ def _result(
     low, high = interval_of(found)
     rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
     owed = min(level.promised, float(m.rows_at(level)["covered"].mean()))
-    evidence = Estimate(**(found.to_dict() | {"name": f"coverage where {rule}{level.tag}"}))
+    subject = {} if owed == level.promised else {"null_subject": FLAT}
+    evidence = Estimate(
+        **(
+            found.to_dict()
+            | {"name": f"coverage where {rule}{level.tag}", "details": found.details | subject}
+        )
+    )
     return CheckResult(
         code=CODE,
         title=TITLE,

@@ -116,7 +116,7 @@ def t_cv(
     >>> rng = np.random.default_rng(0)
     >>> ease = rng.random(20_000)
     >>> print(t_cv(rng.random(20_000) < 0.82 + 0.16 * ease, ease, alpha=0.1))
-    T-CV 0.11 [0.06, 0.18] at 95 %; a perfect predictor would read up to 0.050 (p = 6.7e-09)
+    T-CV 0.11 [0.06, 0.19] at 95 %; a valid predictor would read up to 0.050 (p < 0.001)
     """
     rows, score = _rows(covered, ease, "ease", alpha, sample_weight, cluster)
     bins = bin_by_ease([rows.covered], score, check_count(n_bins, name="n_bins"), rows.weights)

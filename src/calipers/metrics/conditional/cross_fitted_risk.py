@@ -24,6 +24,9 @@ from calipers.metrics.conditional.risk_tests import (
 )
 from calipers.results import Estimate
 
+_SHARPER_TEST = (
+    "no null band: it bounds the value for any classifier, and the test, which is exact, says otherwise"
+)
 LOWER_BOUND = (
     "in expectation a lower bound of the true excess risk: no classifier beats the true conditional coverage"
 )
@@ -186,6 +189,8 @@ def _estimate(
     known = ~np.isnan(contributions.observed)
     p = None if rows.null is None else fitted.p_values[side][f"p_{rows.null}"]
     band, no_band = null_band(rows, distance, np.flatnonzero(known & rows.weights.counted))
+    if band is not None and p is not None and (value > band) != (p <= 1 - NULL_LEVEL):
+        band, no_band = None, _SHARPER_TEST
     return Estimate(
         name=name if side == "both" else f"{name} ({side}-coverage)",
         value=value,

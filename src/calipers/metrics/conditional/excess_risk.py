@@ -124,7 +124,8 @@ def ert(
     number on the logit scale.
     ``null_high`` bounds the 95 % point of the value under "target" for every classifier: ``max f(t +- c)``,
     c = 1.645 sqrt(2 t alpha / n + Var), Var that of the Beta law with ``n_calibration``. The value measures a
-    distance from the target, so there is no band for "flat".
+    distance from the target, so there is no band for "flat"; nor is there one where value and band disagree
+    with the p-value, which rests on sharper statistics than the value.
 
     Cost: with the default classifier 5 to 20 small ensembles, three more for the test, one thread.
 

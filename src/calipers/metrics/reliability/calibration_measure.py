@@ -111,7 +111,7 @@ def calibration_error(
     >>> f = rng.random(2000)
     >>> error = calibration_error(rng.random(2000) < f**2, f, random_state=0)
     >>> print(error)
-    calibration_error 0.170 [0.147, 0.193] at 95 %, each end one-sided; a perfect predictor would read up
+    calibration_error 0.170 [0.147, 0.193] at 95 %, each end one-sided; a valid predictor would read up
     to ...
     >>> error.details["sentence"]
     'up to 0.93 the model is over-confident by 0.18: it states 0.462 on average and 0.278 happens (92.6 % of

@@ -338,3 +338,16 @@ def test_the_default_classifier_takes_options():
     assert e.value > 0.05
     with pytest.raises(InputError, match="n_bags"):
         CoverageClassifier(n_bags=1)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 7])
+def test_value_band_and_p_value_say_the_same(seed):
+    """0.018 "up to 0.028" beside p = 0.013: the band holds for the value, the test sees more."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 2))
+    covered = rng.random(600) < 0.9 - 0.04 * np.sign(X[:, 0])
+    e = ert(X, covered, alpha=0.1, random_state=0)
+    if e.null_high is None:
+        assert "no null band" in e.reason
+    else:
+        assert (float(e) > e.null_high) == (e.p_value <= 0.05)
