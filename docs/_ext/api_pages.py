@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOMS = (
-    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
+    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots", "displays",
     "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 

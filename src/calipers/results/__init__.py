@@ -3,6 +3,7 @@
 from calipers.results.curve import Curve
 from calipers.results.estimate import Estimate
 from calipers.results.finding import OUTCOMES, SEVERITIES, Finding, severity_rank
+from calipers.results.promise_grid import PromiseGrid
 from calipers.results.ranking import RankComparison
 from calipers.results.serialization import SCHEMA, from_json, to_json
 from calipers.results.table import EstimateTable
@@ -16,6 +17,7 @@ __all__ = [
     "Estimate",
     "EstimateTable",
     "Finding",
+    "PromiseGrid",
     "RankComparison",
     "from_json",
     "severity_rank",

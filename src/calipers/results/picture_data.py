@@ -1,0 +1,109 @@
+"""What is drawn, as plain values: the one dictionary behind the report's SVG and the plots.
+
+A picture has a name, a title, a caption, a kind, a reference (the promise), labels and curves:
+
+- "line": curves over a grid with their bands; "points": points with error bars over a grid;
+- "intervals": one labelled interval per row;
+- "plane": cells of two features, coloured by how far they lie from the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calipers.results.curve import Curve
+from calipers.results.estimate import Estimate
+
+KINDS = ("line", "points", "intervals", "plane")
+HISTOGRAM_BINS = 20
+_FIELDS = ("name", "question", "title", "caption", "kind", "reference", "labels", "curves")
+
+
+def curve_picture(curve: Curve, *, title: str = "") -> dict[str, Any]:
+    """A picture of one curve."""
+    return _picture(curve.name, title or curve.name, "line", [curve.to_dict()])
+
+
+def table_picture(
+    estimates: Mapping[str, Estimate], *, title: str = "", reference: float | None = None
+) -> dict[str, Any]:
+    """One interval per estimate, with the band of its null law behind it.
+
+    Examples
+    --------
+    >>> from calipers.results import Estimate
+    >>> table_picture({"ERT": Estimate(name="ERT", value=0.02, low=0.01, high=0.03)})["labels"]
+    ['ERT']
+    """
+    kept = {name: e for name, e in estimates.items() if e.value is not None and np.isfinite(e.value)}
+    columns = {
+        key: np.array([_number(getattr(e, key)) for e in kept.values()])
+        for key in ("value", "low", "high", "null_low", "null_high")
+    }
+    values = columns.pop("value")
+    curve = Curve(
+        name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value",
+        **{key: column if np.isfinite(column).any() else None for key, column in columns.items()},
+        details={"null_open": _open_ends(kept)},
+    )  # fmt: skip
+    made = _picture(title, title, "intervals", [curve.to_dict()], list(kept))
+    return made | {"reference": reference}
+
+
+def plain_picture(picture: Any) -> dict[str, Any]:
+    """The dictionary of a picture, given that or an object with the same fields."""
+    if isinstance(picture, Mapping):
+        return dict(picture)
+    fields = {key: getattr(picture, key) for key in _FIELDS}
+    return fields | {
+        "labels": list(picture.labels),
+        "curves": [curve.to_dict() for curve in picture.curves],
+    }
+
+
+def is_reliability(curve: Mapping[str, Any]) -> bool:
+    """Whether a curve sets observed frequencies against stated ones, so that the diagonal is the promise."""
+    return bool(curve["x_label"] == "stated probability" and curve["y_label"] == "observed frequency")
+
+
+def histogram_of(curve: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Edges and shares of the rows along a curve that knows the share of rows up to each of its points.
+
+    Examples
+    --------
+    >>> curve = {"x": [0.1, 0.9], "details": {"mass": [0.25, 1.0]}}
+    >>> edges, shares = histogram_of(curve)
+    >>> shares[[2, 18]].tolist()
+    [0.25, 0.75]
+    """
+    mass = curve["details"].get("mass")
+    if mass is None or len(mass) != len(curve["x"]):
+        return None
+    edges = np.linspace(0.0, 1.0, HISTOGRAM_BINS + 1)
+    at = np.clip(np.searchsorted(edges, np.asarray(curve["x"], dtype=float), side="right") - 1, 0, None)
+    shares = np.bincount(
+        np.minimum(at, HISTOGRAM_BINS - 1), weights=np.diff(mass, prepend=0.0), minlength=HISTOGRAM_BINS
+    )
+    return edges, shares
+
+
+def _picture(
+    name: str, title: str, kind: str, curves: list[dict[str, Any]], labels: list[str] | None = None
+) -> dict[str, Any]:
+    return {
+        "name": name, "question": "", "title": title, "caption": "", "kind": kind, "reference": None,
+        "labels": labels or [], "curves": curves,
+    }  # fmt: skip
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _open_ends(estimates: Mapping[str, Estimate]) -> list[str]:
+    """Per estimate the side on which its null band has no end: "low", "high" or neither."""
+    sides = {"greater": "low", "less": "high"}
+    return [sides.get(e.alternative or "", "") for e in estimates.values()]
