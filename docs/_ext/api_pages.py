@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 ROOMS = (
-    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots", "displays",
-    "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+    "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
+    "displays", "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
 )  # fmt: skip
 
 # Their methods are described on scikit-learn's own pages.

@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.exceptions import InputError
 from calipers.plots.axes import new_axes
-from calipers.results.picture_data import KINDS, histogram_of, is_reliability, plain_picture
+from calipers.results.picture_data import KINDS, histogram_of, is_reliability, null_span, plain_picture
 
 NULL_COLOUR, PROMISE_COLOUR = "0.87", "0.2"
 
@@ -73,7 +73,11 @@ def _draw_curves(axes: Any, picture: Mapping[str, Any]) -> None:
     if len(picture["curves"]) > 1:
         axes.legend()
     if first["details"].get("dates"):
-        axes.figure.autofmt_xdate()
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator()
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def along(curve: Mapping[str, Any]) -> np.ndarray:
@@ -129,26 +133,22 @@ def _draw_intervals(axes: Any, picture: Mapping[str, Any]) -> None:
 
 def _null_row(axes: Any, curve: Mapping[str, Any], row: int) -> None:
     """The band of one interval's null law; a side without an end runs to the edge of the axes."""
-    ends = [np.nan if curve[key] is None else float(curve[key][row]) for key in ("null_low", "null_high")]
-    if np.isnan(ends).all():
-        return
-    known = [float(v) for key in ("y", "low", "high") if curve[key] is not None for v in [curve[key][row]]]
-    finite = [v for v in [*known, *ends] if np.isfinite(v)]
-    left = min(finite) if np.isnan(ends[0]) else ends[0]
-    right = max(finite) if np.isnan(ends[1]) else ends[1]
-    axes.fill_betweenx([row - 0.35, row + 0.35], left, right, color=NULL_COLOUR, linewidth=0)
+    if (band := null_span(curve, row)) is not None:
+        axes.fill_betweenx([row - 0.35, row + 0.35], *band, color=NULL_COLOUR, linewidth=0)
 
 
 def _draw_plane(axes: Any, picture: Mapping[str, Any]) -> None:
     """Cells of two features, coloured by coverage, and the rule as a frame."""
+    from matplotlib.colors import TwoSlopeNorm
     from matplotlib.patches import Rectangle
 
     curve, details = picture["curves"][0], picture["curves"][0]["details"]
     x_edges, y_edges = np.asarray(details["x_edges"]), np.asarray(details["y_edges"])
     values = np.full((len(y_edges) - 1, len(x_edges) - 1), np.nan)
     values[details["y_cell"], details["x_cell"]] = details["value"]
-    limits = {"vmin": 2 * picture["reference"] - 1, "vmax": 1}
-    drawn = axes.pcolormesh(x_edges, y_edges, values, cmap="RdYlGn", **limits)
+    promised = picture["reference"]
+    norm = TwoSlopeNorm(promised, vmin=min(np.nanmin(values), promised - 0.01), vmax=1.0)
+    drawn = axes.pcolormesh(x_edges, y_edges, values, cmap="RdYlGn", norm=norm)
     axes.figure.colorbar(drawn, ax=axes, label=details["value_label"])
     left, right, low, high = details["region"]
     axes.add_patch(

@@ -47,7 +47,6 @@ def table_picture(
     curve = Curve(
         name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value",
         **{key: column if np.isfinite(column).any() else None for key, column in columns.items()},
-        details={"null_open": _open_ends(kept)},
     )  # fmt: skip
     made = _picture(title, title, "intervals", [curve.to_dict()], list(kept))
     return made | {"reference": reference}
@@ -90,6 +89,27 @@ def histogram_of(curve: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | No
     return edges, shares
 
 
+def null_span(curve: Mapping[str, Any], row: int) -> tuple[float, float] | None:
+    """Both ends of the null band of one interval, for drawing; None without a band.
+
+    A one-sided band that has no lower end begins at 0, or at the smallest number of its row.
+
+    Examples
+    --------
+    >>> curve = {"y": [0.2], "low": [0.1], "high": [0.3], "null_low": None, "null_high": [0.05]}
+    >>> null_span(curve, 0)
+    (0.0, 0.05)
+    """
+    low, high = (
+        np.nan if curve[key] is None else float(curve[key][row]) for key in ("null_low", "null_high")
+    )
+    if np.isnan(low) and np.isnan(high):
+        return None
+    known = [float(curve[key][row]) for key in ("y", "low", "high") if curve[key] is not None]
+    finite = [v for v in (*known, low, high) if np.isfinite(v)]
+    return min([0.0, *finite]) if np.isnan(low) else low, max(finite) if np.isnan(high) else high
+
+
 def _picture(
     name: str, title: str, kind: str, curves: list[dict[str, Any]], labels: list[str] | None = None
 ) -> dict[str, Any]:
@@ -101,9 +121,3 @@ def _picture(
 
 def _number(value: float | None) -> float:
     return np.nan if value is None else float(value)
-
-
-def _open_ends(estimates: Mapping[str, Estimate]) -> list[str]:
-    """Per estimate the side on which its null band has no end: "low", "high" or neither."""
-    sides = {"greater": "low", "less": "high"}
-    return [sides.get(e.alternative or "", "") for e in estimates.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,8 @@ def failing_regions(
     EstimateTable
         Rule in words -> `Estimate` of its coverage. The p-value is adjusted for the number of regions
         tested (Holm), the interval is Clopper-Pearson at the Sidak level. ``details``: "mass" (share of the
-        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence".
+        rows), "rows", "excess_risk" (mass times squared gap), "side", "sentence", "conditions"
+        (column, kind and value of each).
 
     Raises
     ------
@@ -226,9 +227,11 @@ def _measure(
     for k in np.argsort(-risk, kind="stable"):
         words = rule_in_words(rules[kept[k]], features)
         ends = (float(low[k]), float(high[k]))
-        found[words] = _region(
+        region = _region(
             words, shares[k], ends, totals[k], totals[k] / len(z), risk[k], p_values[k], target, level
         )
+        conditions = [(features.names[c.column], c.kind, c.value) for c in rules[kept[k]]]
+        found[words] = replace(region, details=dict(region.details) | {"conditions": conditions})
     return found
 
 
