@@ -170,7 +170,7 @@ def _calibration_along_time(m: Measurements) -> Sequence[Picture]:
     return [
         Picture(
             name="calibration_along_time", question="forecast", title="Calibration along time",
-            caption="How much more often the top label is right than stated; the grey band is what a calibrated "
-            "model would read.", kind="points", curves=(curve,), reference=0.0,
+            caption="How much more often the top label is right than stated; the grey band is what a "
+            "calibrated model would read.", kind="points", curves=(curve,), reference=0.0,
         )
     ]  # fmt: skip

@@ -151,7 +151,7 @@ def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, s
     spread = None if low is None or high is None else high - low
     spread = fields["std_error"] if spread is None or spread != spread or spread == float("inf") else spread
     interval = span(low, high, spread)
-    if not interval and fields["std_error"] is not None:
+    if not interval and fields["std_error"]:
         interval = f"± {format_number(fields['std_error'], fields['std_error'])}"
     p = fields["p_value"]
     return (
