@@ -87,7 +87,7 @@ MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     **{f"regression without fault {s}": (lambda s=s: regression(s, fault=1.0)) for s in (5, 6)},
     **{f"time in {u}": (lambda u=u: timed(7, unit=u)) for u in ("s", "m", "h", "D", "W")},
     **{
-        f"sets at temperature {t:g}": (lambda t=t: classification(8, temperature=t, p_values=True, groups=g))
+        f"sets at temperature {t:g}": (lambda t=t, g=g: classification(8, temperature=t, p_values=True, groups=g))
         for t, g in ((0.4, 3), (1.0, 0), (2.5, 40))
     },
     **{

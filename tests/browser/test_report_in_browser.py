@@ -1,4 +1,4 @@
-"""The report and the local page in a real browser: no complaints, working slider, tabs and tables."""
+"""The report and the local page in a real browser: no complaints, working slider, folds and tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -38,19 +39,29 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_report_renders_without_complaints_and_fits_its_width(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    assert page.locator(".card").count() == 6
-    for tab in page.locator("[role=tab]").all():
-        tab.click()
-        assert page.locator("[role=tabpanel]:visible").count() == 1
+    assert page.locator(".answer").count() == 6
+    assert page.locator(".fault svg").count() == page.locator(".fault").count() > 0
+    for fold in page.locator("details.fold > summary").all():
+        fold.click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert watched.complaints == []
+
+
+def test_the_first_screen_holds_the_verdict_the_answers_and_a_picture(watched: Watched, report: Path) -> None:
+    page = watched.page
+    page.goto(report.as_uri())
+    last = page.locator(".verdict, .answer").last.bounding_box()
+    assert last["y"] + last["height"] < page.viewport_size["height"]
+    if page.viewport_size["width"] > 1000:
+        picture = page.locator(".fault svg").first.bounding_box()
+        assert picture["y"] < page.viewport_size["height"] - 60
 
 
 def test_the_slider_moves_the_marker_and_the_words(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    page.click("[role=tab][data-tab=coverage]")
-    assert page.locator("#alpha-words").inner_text().startswith("alpha 0.1: promised 90 %")
+    page.click("#pictures > summary")
+    assert page.locator("#alpha-words").inner_text().startswith("alpha 0.1: promised 90\u00a0%")
     page.focus("#alpha-slider")
     page.keyboard.press("ArrowRight")
     assert page.locator("#alpha-words").inner_text().startswith("alpha 0.125:")
@@ -60,29 +71,27 @@ def test_the_slider_moves_the_marker_and_the_words(watched: Watched, report: Pat
     assert watched.complaints == []
 
 
-def test_tabs_work_from_the_keyboard(watched: Watched, report: Path) -> None:
+def test_folds_open_from_the_keyboard_and_links_reveal_what_they_name(watched: Watched, report: Path) -> None:
     page = watched.page
+    page.goto(report.as_uri() + "#picture-cumulative_difference")
+    assert page.locator("#pictures").get_attribute("open") is not None
     page.goto(report.as_uri())
-    page.focus("#tab-findings")
-    page.keyboard.press("ArrowRight")
-    assert page.locator("#panel-coverage").is_visible()
-    assert page.evaluate("document.activeElement.id") == "tab-coverage"
-    page.keyboard.press("End")
-    assert page.locator("#panel-methods").is_visible()
-    assert not page.locator("#panel-findings").is_visible()
+    page.focus("#numbers > summary")
+    page.keyboard.press("Enter")
+    assert page.locator("#numbers table").first.is_visible()
 
 
 def test_every_picture_shows_and_saves_its_table(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    page.click("[role=tab][data-tab=everywhere]")
-    page.locator("#panel-everywhere details.table summary").first.click()
-    table = page.locator("#panel-everywhere details.table table").first
-    assert "south <b>" in table.inner_text()
+    page.click("#pictures > summary")
+    figure = page.locator("#picture-CAL201_coverage_by_group")
+    figure.locator("summary").click()
+    assert "south <b>" in figure.locator("table").inner_text()
     with page.expect_download() as caught:
-        page.locator("#panel-everywhere [data-save]").first.click()
+        figure.locator("[data-save]").click()
     text = Path(caught.value.path()).read_text(encoding="utf-8")
-    assert text.startswith('"curve"')
+    assert text.startswith('"group","coverage"')
     assert caught.value.suggested_filename.endswith(".csv")
 
 
@@ -99,8 +108,23 @@ def test_print_shows_every_part(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
     page.emulate_media(media="print")
-    assert page.locator("[role=tabpanel]:visible").count() == page.locator("[role=tabpanel]").count()
-    assert not page.locator(".tabs").is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for part in ("#numbers table", "#methods dl", "#pictures svg", ".repair pre"):
+        assert page.locator(part).first.is_visible(), part
+    assert not page.locator("#theme").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#numbers").get_attribute("open") is None
+
+
+def test_without_scripts_everything_but_tables_and_slider_is_there(chromium: Any, report: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator(".fault svg").first.is_visible()
+    page.locator("#numbers > summary").click()
+    assert page.locator("#numbers table").first.is_visible()
+    assert not page.locator(".slider").first.is_visible()
+    context.close()
 
 
 @pytest.fixture(scope="module")
