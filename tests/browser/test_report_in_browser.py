@@ -146,20 +146,87 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.stdout.close()
 
 
+def run_audit(page: Any, count: int) -> None:
+    page.click("#go")
+    page.locator("#runs li").nth(count - 1).wait_for()
+
+
 def test_the_local_page_runs_audits_and_compares_them(watched: Watched, address: str) -> None:
     page = watched.page
     page.set_default_timeout(90_000)
     page.goto(address)
     page.locator("#columns", has_text="y_true").wait_for()
-    page.click("#go")
-    page.wait_for_selector("#runs li")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    before = page.locator("#runs li").count()
+    run_audit(page, before + 1)
     assert "Found" in page.locator("#message").inner_text()
-    page.frame_locator("#report").locator(".card").first.wait_for()
     page.select_option("#file", label="wide.csv")
-    page.click("#go")
-    page.locator("#runs li").nth(1).wait_for()
-    for box in page.locator("#runs input").all():
+    page.locator("#chosen", has_text="wide.csv").wait_for()
+    run_audit(page, before + 2)
+    page.reload()
+    page.locator("#runs li").nth(before + 1).wait_for()
+    assert page.locator("#runs a[target]").first.inner_text() == "wide.csv"
+    assert page.locator("#compare").is_disabled()
+    for box in page.locator("#runs input").all()[:2]:
         box.check()
-    page.click("#compare")
-    page.frame_locator("#report").get_by_text("Calipers comparison of").first.wait_for()
+    assert page.locator("#compare").is_enabled()
+    assert not page.locator("#hint").is_visible()
+    with page.context.expect_page() as opened:
+        page.click("#compare")
+    opened.value.get_by_text("Calipers comparison").first.wait_for()
+    with page.context.expect_page() as opened:
+        page.locator("#runs a[target]").first.click()
+    opened.value.locator(".answer").first.wait_for()
     assert watched.complaints == []
+
+
+def test_the_local_page_takes_a_dropped_file_and_shows_all_its_columns(
+    watched: Watched, address: str, tmp_path: Path
+) -> None:
+    page = watched.page
+    page.goto(address)
+    y = np.random.default_rng(1).normal(size=200)
+    names = {f"feature_{i}": y for i in range(30)}
+    pl.DataFrame({"y_true": y, "lower": y - 1, "upper": y + 1, **names}).write_csv(
+        tmp_path / "many columns.csv"
+    )
+    page.set_input_files("#upload", tmp_path / "many columns.csv")
+    page.locator("#chosen", has_text="many columns.csv").wait_for()
+    assert page.locator("#columns tr").count() == 33
+    page.fill("#search", "feature_2")
+    assert page.locator("#columns tr").count() == 11
+    assert page.locator("#count").inner_text() == "11 of 33 columns"
+    assert watched.complaints == []
+
+
+def test_the_local_page_has_an_example_and_downloads(watched: Watched, address: str) -> None:
+    page = watched.page
+    page.set_default_timeout(90_000)
+    page.goto(address)
+    page.locator("#columns", has_text="y_true").wait_for()
+    page.locator("#runs li").nth(0).wait_for()
+    before = page.locator("#runs li").count()
+    page.focus("#example")
+    page.keyboard.press("Enter")
+    page.locator("#chosen", has_text="example-houses.csv").wait_for()
+    run_audit(page, before + 1)
+    assert page.evaluate("document.activeElement.textContent") == "example-houses.csv"
+    for name, ending in (("HTML", "html"), ("JSON", "json"), ("Markdown", "md"), ("Rows (CSV)", "csv")):
+        with page.expect_download() as caught:
+            page.locator("#runs li").first.get_by_text(name, exact=True).click()
+        assert caught.value.suggested_filename == f"example-houses.{ending}"
+    assert watched.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_local_page_breaks_no_rule_of_axe(watched: Watched, address: str, scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    page = watched.page
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address)
+    page.locator("#columns", has_text="y_true").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    found = axe.Axe().run(page).response["violations"]
+    assert [(rule["id"], node["target"]) for rule in found for node in rule["nodes"]] == []

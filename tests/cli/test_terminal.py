@@ -68,4 +68,5 @@ def test_a_bar_shows_value_interval_and_the_null_band() -> None:
     # 18 steps of 0.01 from 0.02: the interval begins at the third, the value is the eighth.
     assert text_bar(one_sided, width=19) == "░  " + "─" * 5 + "●" + "─" * 10
     assert text_bar({"value": None, "low": None, "high": None}) == ""
-    assert text_bar({"value": 1.0, "low": 1.0, "high": 1.0}) == ""
+    assert text_bar({"value": 1.0, "low": 1.0, "high": 1.0}, reference=1.0) == ""
+    assert text_bar({"value": 0.5, "low": 0.4, "high": 0.6}) == ""

@@ -51,7 +51,9 @@ def _print_fault(console: Console, finding: Finding, width: int) -> None:
     console.print(f"{head} {escape(finding.title)}", highlight=False, soft_wrap=True)
     _print_lines(console, wrapped(finding.sentence, width, indent="  "))
     if finding.evidence is not None:
-        if bar := text_bar(finding.evidence.to_dict(), width=min(40, width - 4)):
+        covers = finding.evidence.name.startswith("coverage") and "alpha" in finding.details
+        promised = 1.0 - finding.details["alpha"] if covers else None
+        if bar := text_bar(finding.evidence.to_dict(), reference=promised, width=min(40, width - 4)):
             _print_lines(console, [f"  {bar}"])
         _print_lines(console, wrapped(str(finding.evidence), width, indent="  "), "dim")
 

@@ -1,4 +1,4 @@
-"""An interval as one line of text: ``░`` the band of the null law, ``─`` the interval, ``●`` the value."""
+"""An interval as one line of text: ``░`` the null band, ``─`` the interval, ``●`` the value, ``┊`` the promise."""
 
 from __future__ import annotations
 
@@ -6,44 +6,53 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-BAND, BAR, DOT = "░", "─", "●"
+BAND, BAR, DOT, PROMISE = "░", "─", "●", "┊"
 
 
-def text_bar(evidence: Mapping[str, Any], *, width: int = 40) -> str:
-    """The interval of an estimate on a scale of its own; empty where there is none.
+def text_bar(evidence: Mapping[str, Any], *, reference: float | None = None, width: int = 40) -> str:
+    """The interval of an estimate against its null band and the promise; empty without both, or an interval.
 
     Parameters
     ----------
     evidence : mapping
         ``Estimate.to_dict()``.
+    reference : float or None
+        The promise.
     width : int
         Letters.
 
     Returns
     -------
     str
-        One line without its ends' numbers.
+        One line.
 
     Examples
     --------
     >>> from calipers.report.text_bars import text_bar
-    >>> text_bar({"value": 0.4, "low": 0.3, "high": 0.5, "null_low": 0.8, "null_high": 1.0}, width=15)
-    '──●──     ░░░░░'
+    >>> text_bar({"value": 0.4, "low": 0.3, "high": 0.5}, reference=0.9, width=13)
+    '──●──       ┊'
     """
     value, low, high = (evidence.get(key) for key in ("value", "low", "high"))
-    if any(end is None or not math.isfinite(end) for end in (value, low, high)):
+    if value is None or low is None or high is None or not all(map(math.isfinite, (value, low, high))):
         return ""
-    band = [evidence.get(key) for key in ("null_low", "null_high")]
-    known = [end for end in band if end is not None and math.isfinite(end)]
-    left, right = min([low, *known]), max([high, *known])
-    if left == right:
+    start, end = (evidence.get(key) for key in ("null_low", "null_high"))
+    marks = [mark for mark in (start, end, reference) if mark is not None and math.isfinite(mark)]
+    left, right = min([low, *marks]), max([high, *marks])
+    if not marks or left == right:
         return ""
-    places = [round((width - 1) * (end - left) / (right - left)) for end in (low, high, value)]
+
+    def place(number: float) -> int:
+        return round((width - 1) * (number - left) / (right - left))
+
     letters = [" "] * width
-    if known:
-        start = 0 if band[0] is None else round((width - 1) * (known[0] - left) / (right - left))
-        end = width - 1 if band[1] is None else round((width - 1) * (known[-1] - left) / (right - left))
-        letters[start : end + 1] = BAND * (end - start + 1)
-    letters[places[0] : places[1] + 1] = BAR * (places[1] - places[0] + 1)
-    letters[places[2]] = DOT
-    return "".join(letters)
+    if start is not None or end is not None:
+        _fill(letters, 0 if start is None else place(start), width - 1 if end is None else place(end), BAND)
+    _fill(letters, place(low), place(high), BAR)
+    if reference is not None:
+        letters[place(reference)] = PROMISE
+    letters[place(value)] = DOT
+    return "".join(letters).rstrip()
+
+
+def _fill(letters: list[str], first: int, last: int, letter: str) -> None:
+    letters[first : last + 1] = letter * (last - first + 1)
