@@ -80,7 +80,7 @@ def test_an_audit_is_drawn_as_its_table_of_promises() -> None:
 def test_an_audit_and_its_pictures_can_be_given_as_they_are() -> None:
     y = np.random.default_rng(0).normal(size=400)
     found = calipers.audit(y, intervals=np.tile([-1.6, 1.6], (400, 1)), random_state=0)
-    assert plot(found).has_data()
+    assert found.plot().has_data()
     assert plot(found.pictures[0]).get_title() == found.pictures[0].title
 
 

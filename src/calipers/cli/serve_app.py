@@ -144,8 +144,11 @@ class Pages:
 
     async def example(self, request: Request) -> Response:
         """Rows to try the page with."""
-        place = write_example(self.folder)
-        return JSONResponse({"file": self.workshop.add(place, EXAMPLE_NAME), "name": EXAMPLE_NAME})
+        place = self.folder / EXAMPLE_NAME
+        known = next((number for number, path in self.workshop.files.items() if path == place), None)
+        if known is None:
+            known = self.workshop.add(write_example(self.folder), EXAMPLE_NAME)
+        return JSONResponse({"file": known, "name": EXAMPLE_NAME})
 
     async def compared(self, request: Request) -> Response:
         """The comparison of finished audits."""

@@ -28,14 +28,15 @@
   const describe = async () => {
     const chosen = at("file").selectedOptions[0];
     if (!chosen) return;
-    at("chosen").textContent = chosen.textContent;
     try {
       const found = await ask("columns/" + chosen.value);
+      if (at("file").selectedOptions[0] !== chosen) return; // another file was chosen meanwhile
       roles = Object.entries(found.roles);
       at("alpha").placeholder = found.alpha.join(",");
       at("names").replaceChildren(...roles.map(([name]) => new Option(name)));
       at("search").value = "";
       list();
+      at("chosen").textContent = chosen.textContent;
       at("columns-part").hidden = false;
       say("");
     } catch (error) {
@@ -52,7 +53,9 @@
     try {
       say("Reading ...");
       const kept = await asked();
-      at("file").add(new Option(kept.name, kept.file, true, true));
+      const known = [...at("file").options].find((option) => option.value === kept.file);
+      if (known) known.selected = true;
+      else at("file").add(new Option(kept.name, kept.file, true, true));
       at("chooser").hidden = false;
       await describe();
     } catch (error) {
