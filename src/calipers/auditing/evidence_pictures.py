@@ -76,7 +76,8 @@ def _plane(m: Measurements, finding: Finding) -> Sequence[Picture]:
 def _cells(
     names: Sequence[str], columns: tuple[np.ndarray, np.ndarray], covered: np.ndarray, conditions: Any
 ) -> Curve:
-    edges = [np.linspace(*np.quantile(column, _SHOWN), CELLS + 1) for column in columns]
+    ends = [[float(end) for end in np.quantile(column, _SHOWN)] for column in columns]
+    edges = [np.linspace(low, high, CELLS + 1) for low, high in ends]
     inside = [
         np.clip(np.searchsorted(edge, column, side="right") - 1, 0, CELLS - 1)
         for edge, column in zip(edges, columns, strict=True)

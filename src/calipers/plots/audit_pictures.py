@@ -121,7 +121,7 @@ def _errors(curve: Mapping[str, Any]) -> np.ndarray | None:
 def _draw_intervals(axes: Any, picture: Mapping[str, Any]) -> None:
     curve = picture["curves"][0]
     rows = np.arange(len(curve["y"]))
-    for row in rows:
+    for row in range(len(rows)):
         _null_row(axes, curve, row)
     axes.errorbar(curve["y"], rows, xerr=_errors(curve), fmt="o")
     if picture["reference"] is not None:

@@ -1,4 +1,4 @@
-"""An interval as one line of text: ``░`` the null band, ``─`` the interval, ``●`` the value, ``┊`` the promise."""
+"""An interval as a line of text: ``░`` the null band, ``─`` the interval, ``●`` the value, ``┊`` the promise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def text_bar(evidence: Mapping[str, Any], *, reference: float | None = None, wid
         return ""
 
     def place(number: float) -> int:
-        return round((width - 1) * (number - left) / (right - left))
+        return int(round((width - 1) * (number - left) / (right - left)))
 
     letters = [" "] * width
     if start is not None or end is not None:

@@ -39,15 +39,13 @@ def table_picture(
     ['ERT']
     """
     kept = {name: e for name, e in estimates.items() if e.value is not None and np.isfinite(e.value)}
-    columns = {
+    columns: dict[str, Any] = {
         key: np.array([_number(getattr(e, key)) for e in kept.values()])
         for key in ("value", "low", "high", "null_low", "null_high")
     }
     values = columns.pop("value")
-    curve = Curve(
-        name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value",
-        **{key: column if np.isfinite(column).any() else None for key, column in columns.items()},
-    )  # fmt: skip
+    bands: dict[str, Any] = {key: v if np.isfinite(v).any() else None for key, v in columns.items()}
+    curve = Curve(name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value", **bands)
     made = _picture(title, title, "intervals", [curve.to_dict()], list(kept))
     return made | {"reference": reference}
 
