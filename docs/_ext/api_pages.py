@@ -10,7 +10,8 @@ from typing import Any
 
 ROOMS = (
     "metrics", "conformal", "calibration", "difficulty", "performance", "auditing", "engines", "plots",
-    "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays", "exceptions",
+    "displays", "report", "scorers", "integrations", "datasets", "results", "inference", "inputs", "arrays",
+    "exceptions",
 )  # fmt: skip
 
 # Their methods are described on scikit-learn's own pages.

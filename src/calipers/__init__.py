@@ -19,6 +19,7 @@ _ROOMS = (
     "conformal",
     "datasets",
     "difficulty",
+    "displays",
     "engines",
     "exceptions",
     "integrations",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from calipers import conformal as conformal
     from calipers import datasets as datasets
     from calipers import difficulty as difficulty
+    from calipers import displays as displays
     from calipers import engines as engines
     from calipers import exceptions as exceptions
     from calipers import inference as inference

@@ -1,4 +1,4 @@
-"""The report and the local page in a real browser: no complaints, working slider, tabs and tables."""
+"""The report and the local page in a real browser: no complaints, working slider, folds and tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -38,19 +39,29 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_report_renders_without_complaints_and_fits_its_width(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    assert page.locator(".card").count() == 6
-    for tab in page.locator("[role=tab]").all():
-        tab.click()
-        assert page.locator("[role=tabpanel]:visible").count() == 1
+    assert page.locator(".answer").count() == 6
+    assert page.locator(".fault svg").count() == page.locator(".fault").count() > 0
+    for fold in page.locator("details.fold > summary").all():
+        fold.click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert watched.complaints == []
+
+
+def test_the_first_screen_holds_the_verdict_the_answers_and_a_picture(watched: Watched, report: Path) -> None:
+    page = watched.page
+    page.goto(report.as_uri())
+    last = page.locator(".verdict, .answer").last.bounding_box()
+    assert last["y"] + last["height"] < page.viewport_size["height"]
+    if page.viewport_size["width"] > 1000:
+        picture = page.locator(".fault svg").first.bounding_box()
+        assert picture["y"] < page.viewport_size["height"] - 60
 
 
 def test_the_slider_moves_the_marker_and_the_words(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    page.click("[role=tab][data-tab=coverage]")
-    assert page.locator("#alpha-words").inner_text().startswith("alpha 0.1: promised 90 %")
+    page.click("#pictures > summary")
+    assert page.locator("#alpha-words").inner_text().startswith("alpha 0.1: promised 90\u00a0%")
     page.focus("#alpha-slider")
     page.keyboard.press("ArrowRight")
     assert page.locator("#alpha-words").inner_text().startswith("alpha 0.125:")
@@ -60,29 +71,27 @@ def test_the_slider_moves_the_marker_and_the_words(watched: Watched, report: Pat
     assert watched.complaints == []
 
 
-def test_tabs_work_from_the_keyboard(watched: Watched, report: Path) -> None:
+def test_folds_open_from_the_keyboard_and_links_reveal_what_they_name(watched: Watched, report: Path) -> None:
     page = watched.page
+    page.goto(report.as_uri() + "#picture-cumulative_difference")
+    assert page.locator("#pictures").get_attribute("open") is not None
     page.goto(report.as_uri())
-    page.focus("#tab-findings")
-    page.keyboard.press("ArrowRight")
-    assert page.locator("#panel-coverage").is_visible()
-    assert page.evaluate("document.activeElement.id") == "tab-coverage"
-    page.keyboard.press("End")
-    assert page.locator("#panel-methods").is_visible()
-    assert not page.locator("#panel-findings").is_visible()
+    page.focus("#numbers > summary")
+    page.keyboard.press("Enter")
+    assert page.locator("#numbers table").first.is_visible()
 
 
 def test_every_picture_shows_and_saves_its_table(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
-    page.click("[role=tab][data-tab=everywhere]")
-    page.locator("#panel-everywhere details.table summary").first.click()
-    table = page.locator("#panel-everywhere details.table table").first
-    assert "south <b>" in table.inner_text()
+    page.click("#pictures > summary")
+    figure = page.locator("#picture-CAL201_coverage_by_group")
+    figure.locator("summary").click()
+    assert "south <b>" in figure.locator("table").inner_text()
     with page.expect_download() as caught:
-        page.locator("#panel-everywhere [data-save]").first.click()
+        figure.locator("[data-save]").click()
     text = Path(caught.value.path()).read_text(encoding="utf-8")
-    assert text.startswith('"curve"')
+    assert text.startswith('"group","coverage"')
     assert caught.value.suggested_filename.endswith(".csv")
 
 
@@ -99,8 +108,23 @@ def test_print_shows_every_part(watched: Watched, report: Path) -> None:
     page = watched.page
     page.goto(report.as_uri())
     page.emulate_media(media="print")
-    assert page.locator("[role=tabpanel]:visible").count() == page.locator("[role=tabpanel]").count()
-    assert not page.locator(".tabs").is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for part in ("#numbers table", "#methods dl", "#pictures svg", ".repair pre"):
+        assert page.locator(part).first.is_visible(), part
+    assert not page.locator("#theme").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#numbers").get_attribute("open") is None
+
+
+def test_without_scripts_everything_but_tables_and_slider_is_there(chromium: Any, report: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator(".fault svg").first.is_visible()
+    page.locator("#numbers > summary").click()
+    assert page.locator("#numbers table").first.is_visible()
+    assert not page.locator(".slider").first.is_visible()
+    context.close()
 
 
 @pytest.fixture(scope="module")
@@ -122,20 +146,87 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.stdout.close()
 
 
+def run_audit(page: Any, count: int) -> None:
+    page.click("#go")
+    page.locator("#runs li").nth(count - 1).wait_for()
+
+
 def test_the_local_page_runs_audits_and_compares_them(watched: Watched, address: str) -> None:
     page = watched.page
     page.set_default_timeout(90_000)
     page.goto(address)
     page.locator("#columns", has_text="y_true").wait_for()
-    page.click("#go")
-    page.wait_for_selector("#runs li")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    before = page.locator("#runs li").count()
+    run_audit(page, before + 1)
     assert "Found" in page.locator("#message").inner_text()
-    page.frame_locator("#report").locator(".card").first.wait_for()
     page.select_option("#file", label="wide.csv")
-    page.click("#go")
-    page.locator("#runs li").nth(1).wait_for()
-    for box in page.locator("#runs input").all():
+    page.locator("#chosen", has_text="wide.csv").wait_for()
+    run_audit(page, before + 2)
+    page.reload()
+    page.locator("#runs li").nth(before + 1).wait_for()
+    assert page.locator("#runs a[target]").first.inner_text() == "wide.csv"
+    assert page.locator("#compare").is_disabled()
+    for box in page.locator("#runs input").all()[:2]:
         box.check()
-    page.click("#compare")
-    page.frame_locator("#report").get_by_text("Calipers comparison of").first.wait_for()
+    assert page.locator("#compare").is_enabled()
+    assert not page.locator("#hint").is_visible()
+    with page.context.expect_page() as opened:
+        page.click("#compare")
+    opened.value.get_by_text("Calipers comparison").first.wait_for()
+    with page.context.expect_page() as opened:
+        page.locator("#runs a[target]").first.click()
+    opened.value.locator(".answer").first.wait_for()
     assert watched.complaints == []
+
+
+def test_the_local_page_takes_a_dropped_file_and_shows_all_its_columns(
+    watched: Watched, address: str, tmp_path: Path
+) -> None:
+    page = watched.page
+    page.goto(address)
+    y = np.random.default_rng(1).normal(size=200)
+    names = {f"feature_{i}": y for i in range(30)}
+    pl.DataFrame({"y_true": y, "lower": y - 1, "upper": y + 1, **names}).write_csv(
+        tmp_path / "many columns.csv"
+    )
+    page.set_input_files("#upload", tmp_path / "many columns.csv")
+    page.locator("#chosen", has_text="many columns.csv").wait_for()
+    assert page.locator("#columns tr").count() == 33
+    page.fill("#search", "feature_2")
+    assert page.locator("#columns tr").count() == 11
+    assert page.locator("#count").inner_text() == "11 of 33 columns"
+    assert watched.complaints == []
+
+
+def test_the_local_page_has_an_example_and_downloads(watched: Watched, address: str) -> None:
+    page = watched.page
+    page.set_default_timeout(90_000)
+    page.goto(address)
+    page.locator("#columns", has_text="y_true").wait_for()
+    page.locator("#runs li").nth(0).wait_for()
+    before = page.locator("#runs li").count()
+    page.focus("#example")
+    page.keyboard.press("Enter")
+    page.locator("#chosen", has_text="example-houses.csv").wait_for()
+    run_audit(page, before + 1)
+    assert page.evaluate("document.activeElement.textContent") == "example-houses.csv"
+    for name, ending in (("HTML", "html"), ("JSON", "json"), ("Markdown", "md"), ("Rows (CSV)", "csv")):
+        with page.expect_download() as caught:
+            page.locator("#runs li").first.get_by_text(name, exact=True).click()
+        assert caught.value.suggested_filename == f"example-houses.{ending}"
+    assert watched.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_local_page_breaks_no_rule_of_axe(watched: Watched, address: str, scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    page = watched.page
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address)
+    page.locator("#columns", has_text="y_true").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    found = axe.Axe().run(page).response["violations"]
+    assert [(rule["id"], node["target"]) for rule in found for node in rule["nodes"]] == []

@@ -178,7 +178,7 @@ def test_the_page_shows_the_levels_of_the_file_and_prefills_none(
     assert client.get(f"/{TOKEN}/columns/0").json()["alpha"] == [0.1]
     job = post(client, "run", json={"file": answer["file"], "choices": {"alpha": ""}}).json()["job"]
     assert finished(client, job)["state"] == "finished"
-    assert "95 %" in client.get(f"/{TOKEN}/reports/{job}").text
+    assert "95\u00a0%" in client.get(f"/{TOKEN}/reports/{job}").text
 
 
 def test_the_form_has_a_place_for_every_field(client: Any) -> None:
@@ -196,3 +196,95 @@ def test_a_bomb_is_refused_in_one_sentence(client: Any, monkeypatch: pytest.Monk
     assert (columns.status_code, "unpacks to more than" in columns.json()["error"]) == (400, True)
     job = post(client, "run", json={"file": answer["file"], "choices": {}}).json()["job"]
     assert "unpacks to more than" in finished(client, job)["error"]
+
+
+def audited(client: Any, file: str = "0") -> str:
+    job = post(client, "run", json={"file": file, "choices": {}}).json()["job"]
+    assert finished(client, job)["state"] == "finished"
+    return job
+
+
+def test_a_run_keeps_the_name_the_user_gave_the_file(client: Any, rows: Path) -> None:
+    answer = post(client, "upload?name=my houses.csv", content=rows.read_bytes()).json()
+    job = audited(client, answer["file"])
+    (run,) = client.get(f"/{TOKEN}/runs").json()
+    assert (run["job"], run["name"], run["rows"]) == (job, "my houses.csv", 600)
+    assert "Calipers audit of my houses.csv" in client.get(f"/{TOKEN}/reports/{job}").text
+
+
+def test_errors_name_the_file_as_the_user_does(client: Any, tmp_path: Path) -> None:
+    answer = post(client, "upload?name=my numbers.csv", content=b"a,b\n1,2\n").json()
+    said = client.get(f"/{TOKEN}/columns/{answer['file']}").json()
+    job = post(client, "run", json={"file": answer["file"], "choices": {}}).json()["job"]
+    error = finished(client, job)["error"]
+    assert error
+    assert str(tmp_path) not in str(said) + error
+    assert "tmp" not in error.replace("my numbers.csv", "")
+
+
+@pytest.mark.parametrize(
+    ("ending", "beginning"),
+    [("html", "<!doctype html>"), ("json", "{"), ("md", "## Calipers"), ("csv", "row,covered")],
+)
+def test_a_report_can_be_kept_in_every_form(client: Any, ending: str, beginning: str) -> None:
+    job = audited(client)
+    answer = client.get(f"/{TOKEN}/reports/{job}.{ending}")
+    assert answer.text.startswith(beginning)
+    assert answer.headers["content-disposition"] == f'attachment; filename="rows.{ending}"'
+    assert answer.headers["content-security-policy"].startswith("sandbox ")
+    assert client.get(f"/{TOKEN}/reports/{job}.exe").status_code == 404
+
+
+def test_the_rows_say_which_were_covered(client: Any, rows: Path) -> None:
+    job = audited(client)
+    kept = pl.read_csv(client.get(f"/{TOKEN}/reports/{job}.csv").content)
+    y = pl.read_csv(rows)["y_true"]
+    assert kept["covered"].to_list() == ((y >= -1) & (y <= 1)).to_list()
+
+
+def test_a_report_is_a_page_of_no_origin(client: Any) -> None:
+    policy = client.get(f"/{TOKEN}/reports/{audited(client)}").headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in policy
+    assert "connect-src" not in policy
+
+
+def test_runs_in_a_named_folder_survive_a_restart(rows: Path, tmp_path: Path) -> None:
+    from calipers.cli.serve_runs import RunStore
+
+    folder = tmp_path / "kept"
+    first = Workshop([rows], Settings(), RunStore(folder))
+    job = first.start("0", {})
+    first._pool.shutdown(wait=True)
+    (folder / "notes.json").write_text("{}")
+    (folder / "broken.json").write_text("{")
+    again = Workshop([], Settings(), RunStore(folder))
+    (run,) = again.runs()
+    assert (run["job"], run["name"], run["has_rows"]) == (job, "rows.csv", False)
+    kept, made = again.store.get(job), first.store.get(job)
+    assert kept.download("html") == made.download("html")
+    assert kept.download("json") == made.download("json")
+    with pytest.raises(InputError, match="rows of a run from an earlier start are not kept"):
+        kept.download("csv")
+    assert "side by side" in again.compare([job, job])
+    with pytest.raises(InputError, match="choose two finished audits or more"):
+        again.compare([job])
+    with pytest.raises(InputError, match="--keep must be a folder"):
+        RunStore(rows)
+
+
+def test_nothing_is_kept_without_a_folder(client: Any, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    audited(client)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_audits_of_other_rows_stand_side_by_side(client: Any) -> None:
+    example = post(client, "example").json()
+    assert example["name"] == "example-houses.csv"
+    roles = client.get(f"/{TOKEN}/columns/{example['file']}").json()["roles"]
+    assert len(roles) == 7
+    jobs = [audited(client), audited(client, example["file"])]
+    page = client.get(f"/{TOKEN}/compare", params={"job": jobs}).text
+    assert "2 audits side by side" in page
+    assert "example-houses.csv" in page

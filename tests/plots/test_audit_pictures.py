@@ -52,5 +52,5 @@ def test_the_points_are_those_of_the_curve(pictures: dict[str, dict]) -> None:
 def test_an_unknown_kind_is_refused(pictures: dict[str, dict]) -> None:
     from calipers.plots import plot_picture
 
-    with pytest.raises(InputError, match="kind must be one of line, points, intervals, got 'pie'"):
+    with pytest.raises(InputError, match="kind must be one of line, points, intervals, plane, got 'pie'"):
         plot_picture(pictures["reliability"] | {"kind": "pie"})

@@ -27,6 +27,7 @@ PUBLIC = [
     "conformal",
     "datasets",
     "difficulty",
+    "displays",
     "engines",
     "exceptions",
     "integrations",

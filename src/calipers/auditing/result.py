@@ -16,13 +16,14 @@ from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs.rows import Rows
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
 from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank, write_atomically
+from calipers.results.plotting import Plotted
 
 if TYPE_CHECKING:
     from calipers.auditing.repairing import Repair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Audit:
+class Audit(Plotted):
     """The answers to the six questions, with everything behind them.
 
     Parameters

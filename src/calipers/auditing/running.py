@@ -13,6 +13,7 @@ from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks import CHECKS
+from calipers.auditing.evidence_pictures import evidence_pictures
 from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements, state_key
 from calipers.auditing.plan import is_ready, plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
@@ -408,7 +409,7 @@ def assemble(
         plan=plan_audit(m.design, checks),
         findings=tuple(sorted(findings, key=_order)),
         estimates=EstimateTable(_estimates(results), title="Everything that was measured"),
-        pictures=_pictures(results),
+        pictures=(*_pictures(results), *evidence_pictures(m, findings)),
         measured={
             question: tuple(e.name for r in results if r.question == question for e in r.estimates)
             for question in QUESTIONS

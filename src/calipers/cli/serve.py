@@ -24,6 +24,10 @@ def command(
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = True,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", help="Folder for finished audits; the next start shows them again."),
+    ] = None,
     config: ConfigOption = None,
 ) -> int:
     """Choose columns, alpha and groups on a local page, run audits, compare files.
@@ -37,8 +41,10 @@ def command(
     import_optional("starlette", purpose="the local page", install="calipers[serve]")
     from calipers.cli.serve_app import make_app
     from calipers.cli.serve_jobs import Workshop
+    from calipers.cli.serve_runs import RunStore
 
-    workshop = Workshop(existing(files or []), settings_from(config))
+    store = RunStore(keep)
+    workshop = Workshop(existing(files or []), settings_from(config), store)
     token = secrets.token_urlsafe(24)
     with free_socket(port) as listener, tempfile.TemporaryDirectory(prefix="calipers-") as folder:
         chosen = listener.getsockname()[1]

@@ -21,7 +21,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from calipers.cli.serve_example import EXAMPLE_NAME, write_example
 from calipers.cli.serve_jobs import Workshop
+from calipers.cli.serve_runs import DOWNLOADS, download_name
 from calipers.exceptions import CalipersError, InputError
 from calipers.fields import FIELDS
 from calipers.inputs.files.formats import ending_of
@@ -34,6 +36,12 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
+}
+# A report is a page of its own in the browser, but of no origin: its script cannot ask this server anything.
+REPORT_HEADERS = {
+    "Content-Security-Policy": "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
 }
 Next = Callable[[Request], Awaitable[Response]]
 
@@ -52,7 +60,8 @@ class Guard(BaseHTTPMiddleware):
         if refusal is not None:
             return PlainTextResponse(refusal, status_code=403, headers=HEADERS)
         response = await call_next(request)
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         return response
 
     def refuse(self, request: Request) -> str | None:
@@ -92,9 +101,12 @@ class Pages:
 
     async def page(self, request: Request) -> Response:
         """The page itself."""
-        names = {number: path.name for number, path in self.workshop.files.items()}
         html = template("serve.html").render(
-            files=names, fields=FIELDS, style=asset("report.css"), script=asset("serve.js")
+            files=self.workshop.names,
+            fields=FIELDS,
+            style=asset("report.css") + asset("serve.css"),
+            script=asset("serve.js"),
+            kept=self.workshop.store.folder is not None,
         )
         return HTMLResponse(html)
 
@@ -115,21 +127,39 @@ class Pages:
         return JSONResponse(job.state()) if job else JSONResponse({"error": "no such audit"}, status_code=404)
 
     async def report(self, request: Request) -> Response:
-        """The report of a finished audit."""
-        job = self.workshop.jobs.get(request.path_params["identity"])
-        if job is None or job.audit is None:
+        """The report of a finished audit, as a page or in one of its forms to keep."""
+        identity, _, ending = request.path_params["identity"].partition(".")
+        run = self.workshop.store.runs.get(identity)
+        if run is None or (ending and ending not in DOWNLOADS):
             return PlainTextResponse("no such report", status_code=404)
-        return HTMLResponse(job.audit.to_html())
+        if not ending:
+            return HTMLResponse(run.download("html"), headers=REPORT_HEADERS)
+        named = f'attachment; filename="{download_name(run.name, ending)}"'
+        headers = REPORT_HEADERS | {"Content-Disposition": named}
+        return Response(run.download(ending), media_type=DOWNLOADS[ending], headers=headers)
+
+    async def runs(self, request: Request) -> Response:
+        """All audits, for a page that was loaded again."""
+        return JSONResponse(self.workshop.runs())
+
+    async def example(self, request: Request) -> Response:
+        """Rows to try the page with."""
+        place = self.folder / EXAMPLE_NAME
+        known = next((number for number, path in self.workshop.files.items() if path == place), None)
+        if known is None:
+            known = self.workshop.add(write_example(self.folder), EXAMPLE_NAME)
+        return JSONResponse({"file": known, "name": EXAMPLE_NAME})
 
     async def compared(self, request: Request) -> Response:
         """The comparison of finished audits."""
-        return HTMLResponse(self.workshop.compare(request.query_params.getlist("job")))
+        compared = self.workshop.compare(request.query_params.getlist("job"))
+        return HTMLResponse(compared, headers=REPORT_HEADERS)
 
     async def upload(self, request: Request) -> Response:
         """Take a file in."""
         name = Path(request.query_params.get("name", "")).name
         place = await receive(request, name, self.folder, self.upload_limit)
-        return JSONResponse({"file": self.workshop.add(place), "name": name})
+        return JSONResponse({"file": self.workshop.add(place, name), "name": name})
 
 
 def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, folder: Path) -> Starlette:
@@ -141,6 +171,8 @@ def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, fo
         Route(f"{base}/run", pages.start, methods=["POST"]),
         Route(f"{base}/jobs/{{identity}}", pages.state),
         Route(f"{base}/reports/{{identity}}", pages.report),
+        Route(f"{base}/runs", pages.runs),
+        Route(f"{base}/example", pages.example, methods=["POST"]),
         Route(f"{base}/compare", pages.compared),
         Route(f"{base}/upload", pages.upload, methods=["POST"]),
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calipers.cli.options import COLUMN_OPTIONS, Settings
+from calipers.cli.serve_runs import RunStore
 from calipers.exceptions import CalipersError, InputError
 
 if TYPE_CHECKING:
@@ -55,53 +56,81 @@ class Job:
 class Workshop:
     """The files the page knows by number, and the audits it has asked for."""
 
-    def __init__(self, files: list[Path], settings: Settings) -> None:
+    def __init__(self, files: list[Path], settings: Settings, store: RunStore | None = None) -> None:
         self.files = {str(i): path for i, path in enumerate(files)}
+        # The user's names: an upload lies under a name of ours.
+        self.names = {str(i): path.name for i, path in enumerate(files)}
+        self.store = RunStore() if store is None else store
         self.settings = settings
         self.jobs: dict[str, Job] = {}
         self._pool = ThreadPoolExecutor(max_workers=1)
 
-    def add(self, path: Path) -> str:
-        """Make an uploaded file known; its number."""
+    def add(self, path: Path, name: str = "") -> str:
+        """Make an uploaded file known under the user's name for it; its number."""
         number = str(len(self.files))
         self.files[number] = path
+        self.names[number] = name or path.name
         return number
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Finished, failed and running audits, the oldest first; what a page shows after a reload."""
+        done = [run.described() for run in self.store.runs.values()]
+        others = [
+            {"job": identity} | job.state()
+            for identity, job in self.jobs.items()
+            if identity not in self.store.runs
+        ]
+        return done + [state for state in others if state["state"] == "running"]
 
     def columns(self, number: str) -> dict[str, Any]:
         """Columns of a file and the role each one has by its name."""
         from calipers.cli.options import source_from
 
-        source = source_from([self._file(number)], self.settings)
-        return {"roles": next(source.opened()).roles.described(), "alpha": [float(a) for a in source.alpha]}
+        path = self._file(number)
+        try:
+            source = source_from([path], self.settings)
+            return {
+                "roles": next(source.opened()).roles.described(),
+                "alpha": [float(a) for a in source.alpha],
+            }
+        except CalipersError as error:
+            raise InputError(in_their_words(error, path, self.names[number])) from None
 
     def start(self, number: str, choices: Mapping[str, Any]) -> str:
         """Begin an audit; its identity."""
         path = self._file(number)
         settings = self.settings.over(checked_choices(choices))
         identity = secrets.token_urlsafe(9)
-        job = self.jobs[identity] = Job(name=path.name)
-        self._pool.submit(self._run, job, path, settings)
+        job = self.jobs[identity] = Job(name=self.names[number])
+        self._pool.submit(self._run, identity, job, path, settings)
         return identity
 
     def compare(self, identities: list[str]) -> str:
-        """The page that compares finished audits of the same rows."""
+        """The page that compares finished audits: by tests on the same rows, else side by side."""
         from calipers.auditing import compare
+        from calipers.report.side_by_side import render_side_by_side
 
-        audits = {}
+        if len(identities) < 2:
+            raise InputError("choose two finished audits or more to compare them.")
+        runs = {}
         for identity in identities:
-            job = self.jobs.get(identity)
-            if job is None or job.audit is None:
-                raise InputError("only finished audits can be compared.")
-            name = job.name if job.name not in audits else f"{job.name} ({identity[:4]})"
-            audits[name] = job.audit
-        return compare(audits).to_html()
+            run = self.store.get(identity)
+            runs[run.name if run.name not in runs else f"{run.name} ({identity[:4]})"] = run
+        documents = {name: run.document for name, run in runs.items()}
+        audits = {name: run.audit for name, run in runs.items() if run.audit is not None}
+        if len(audits) < len(runs):
+            return render_side_by_side(documents, reason="Runs from an earlier start have no rows here.")
+        try:
+            return compare(audits).to_html()
+        except CalipersError as error:
+            return render_side_by_side(documents, reason=str(error))
 
     def _file(self, number: str) -> Path:
         if number not in self.files:
             raise InputError("there is no such file here; files are known by number.")
         return self.files[number]
 
-    def _run(self, job: Job, path: Path, settings: Settings) -> None:
+    def _run(self, identity: str, job: Job, path: Path, settings: Settings) -> None:
         from calipers.auditing import audit
         from calipers.cli.options import source_from
 
@@ -109,17 +138,23 @@ class Workshop:
             source, seed = source_from([path], settings), settings.seed or 0
             found = audit(
                 source=source.load(settings.max_rows, seed), alpha=source.alpha, random_state=seed,
-                mute=settings.mute, name=path.name, origin=path.name, progress=job.move,
+                mute=settings.mute, name=job.name, origin=job.name, progress=job.move,
             )  # fmt: skip
         except (CalipersError, OSError) as error:
             with job.lock:
-                job.error = str(error)
+                job.error = in_their_words(error, path, job.name)
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of ours too
             with job.lock:
                 job.error = f"this is a fault in Calipers, not in your file: {type(error).__name__}"
         else:
+            self.store.add(identity, job.name, found)
             with job.lock:
                 job.audit = found
+
+
+def in_their_words(error: Exception, path: Path, name: str) -> str:
+    """The sentence of an error with the user's name of the file, not the place where it lies."""
+    return str(error).replace(str(path), name).replace(path.name, name)
 
 
 def checked_choices(choices: Mapping[str, Any]) -> dict[str, Any]:

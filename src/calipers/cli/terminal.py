@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
-from rich.table import Table
 
-from calipers.report.words import MARKS
+from calipers.report.text_bars import text_bar
+from calipers.report.words import MARKS, wrapped
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
+    from calipers.results import Finding
 
 COLOURS = {
     "no": "red",
@@ -22,28 +25,57 @@ COLOURS = {
     "yes": "green",
     "not asked": "bright_black",
 }
+# Longer lines are hard to read, however wide the terminal.
+WIDEST = 110
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
 
 
 def print_audit(found: Audit) -> None:
-    """The verdict, the six answers, the faults with their evidence."""
+    """The verdict, the faults with their evidence and the worst first, the six answers, what to type next."""
     console, document = Console(), found.to_dict()
-    console.print(f"[bold]{escape(document['verdict']['sentence'])}[/]", highlight=False)
-    grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    grid.add_column(no_wrap=True)
-    grid.add_column(ratio=2)
-    grid.add_column(ratio=3)
-    for answer in document["questions"]:
-        colour = COLOURS[answer["answer"]]
-        state = f"[{colour}]{MARKS[answer['answer']]} {answer['label']}[/]"
-        grid.add_row(state, escape(answer["title"]), escape(answer["sentence"]))
-    console.print(grid)
+    width = min(console.width, WIDEST)
+    _print_lines(console, wrapped(document["verdict"]["sentence"], width), "bold")
     for finding in found.faults:
-        colour = SEVERITY_COLOURS[finding.severity]
-        console.print(
-            f"\n[{colour}]{finding.code} {finding.severity}[/] {escape(finding.title)}", highlight=False
-        )
-        console.print(Padding(escape(finding.sentence), (0, 0, 0, 2)), highlight=False)
-        if finding.evidence is not None:
-            evidence = f"[dim]{escape(str(finding.evidence))}[/]"
-            console.print(Padding(evidence, (0, 0, 0, 2)), highlight=False)
+        _print_fault(console, finding, width)
+    console.print()
+    said = {finding.sentence for finding in found.faults}
+    for answer in document["questions"]:
+        _print_answer(console, answer, width, repeated=answer["sentence"] in said)
+    for line in next_commands(found):
+        console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_fault(console: Console, finding: Finding, width: int) -> None:
+    console.print()
+    head = f"[{SEVERITY_COLOURS[finding.severity]}]{finding.code} {finding.severity}[/]"
+    console.print(f"{head} {escape(finding.title)}", highlight=False, soft_wrap=True)
+    _print_lines(console, wrapped(finding.sentence, width, indent="  "))
+    if finding.evidence is not None:
+        covers = finding.evidence.name.startswith("coverage") and "alpha" in finding.details
+        promised = 1.0 - finding.details["alpha"] if covers else None
+        if bar := text_bar(finding.evidence.to_dict(), reference=promised, width=min(40, width - 4)):
+            _print_lines(console, [f"  {bar}"])
+        _print_lines(console, wrapped(str(finding.evidence), width, indent="  "), "dim")
+
+
+def _print_answer(console: Console, answer: Mapping[str, Any], width: int, *, repeated: bool) -> None:
+    """One line; the sentence below it unless it was said before."""
+    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<12}[/]"
+    console.print(f"{state}{escape(answer['title'])}", highlight=False, soft_wrap=True)
+    if not repeated:
+        _print_lines(console, wrapped(answer["sentence"], width, indent=" " * 4), "dim")
+
+
+def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
+    for line in lines:
+        console.print(escape(line), style=style, highlight=False, soft_wrap=True)
+
+
+def next_commands(found: Audit) -> list[str]:
+    """What to type next, where the rows came from one file: repair, report, rows."""
+    place = Path(found.origin)
+    if not found.origin or not found.faults or not place.is_file():
+        return []
+    name = shlex.quote(found.origin)
+    commands = [f"calipers repair {name}"] if any(fault.repair for fault in found.faults) else []
+    return ["", "Next:", *(f"  {line}" for line in [*commands, f"calipers audit {name} --html report.html"])]

@@ -1,5 +1,6 @@
-"""Results to axes: one file per question, matplotlib loaded on first use, nothing computed here."""
+"""Results to axes: one call for every result, matplotlib loaded on first use, nothing computed here."""
 
+from calipers.plots.any_result import plot
 from calipers.plots.audit_pictures import plot_picture
 from calipers.plots.critical_difference import plot_critical_difference
 from calipers.plots.difficulty import plot_along_ease
@@ -13,6 +14,7 @@ from calipers.plots.forecast import (
 )
 
 __all__ = [
+    "plot",
     "plot_along_ease",
     "plot_coverage_histogram",
     "plot_critical_difference",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from calipers.report.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.page import asset, template
+from calipers.report.svg_axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.words import estimate_row
 from calipers.results.formatting import format_number, format_p_value, p_in_words
 from calipers.version import __version__
@@ -209,7 +209,7 @@ def draw_trade_off(points: Mapping[str, Mapping[str, Any]]) -> str:
         parts.append(f'{_mark(p, at, up)}<text x="{at + 8:.1f}" y="{up + 4:.1f}">{escape(name)}</text>')
     parts.append(
         f'<text class="name" x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">mean size</text>'
-        f'<text class="name" transform="translate(12 {HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle">'
+        '<text class="name" x="2" y="12">'
         "conditional error</text></svg>"
     )
     return "".join(parts)

@@ -3,30 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from calipers.report.cards import fault_cards, one_line_each, prose, what_to_add
 from calipers.report.drawing import draw
+from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.svg_axes import moment_of
 from calipers.report.words import MARKS, change_row, estimate_row, title_of
-from calipers.results import Estimate
-from calipers.results.formatting import format_number, p_in_words
+from calipers.results import PromiseTable
+from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
+from calipers.results.promise_table import ANSWER_MARKS
 from calipers.results.serialization import encode
 
 # What the names of the numbers mean, per question; the methods say how each was made.
 LEGENDS = {
-    "everywhere": "ert: excess risk of the target coverage, what a classifier that sees the features gains "
-    "over the promise; l1 is the mean distance of its coverage from the promise, l2 the mean squared one, "
-    "over and under their two sides. 0 is perfect.",
+    "everywhere": "ERT, excess risk of the target coverage: what a classifier that sees the features gains "
+    "over the promise, as the mean distance of its coverage from the promise or as the mean squared one; 0 "
+    "is perfect.",
     "narrow": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
     "criteria of Vovk, Fedorova, Nouretdinov and Gammerman (2016); smaller is better.",
-    "adaptive": "t_cv: largest deviation of coverage from the promise over bins along ease. t_ss: how well "
-    "sizes follow hardness over the bins, 1 is perfect. sscv: largest deviation over set sizes. deficit and "
+    "adaptive": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
+    "sizes follow hardness over the bins, 1 is perfect. SSCV: largest deviation over set sizes. Deficit and "
     "excess: labels that sets lack or have too many, on average.",
+}
+# Names of the numbers for people; the JSON keeps the short ones.
+MEASURES = {
+    "ert l1": "ERT, mean distance",
+    "ert l1_over": "ERT, mean distance, where covered too often",
+    "ert l1_under": "ERT, mean distance, where covered too rarely",
+    "ert l2": "ERT, squared",
+    "ert l2_over": "ERT, squared, where covered too often",
+    "ert l2_under": "ERT, squared, where covered too rarely",
+    "t_cv": "T-CV",
+    "t_ss": "T-SS",
+    "sscv": "SSCV",
+}
+# The six questions in a few words, for the strip at the top.
+SHORT_TITLES = {
+    "coverage": "covers as often as it says",
+    "everywhere": "covers everywhere",
+    "narrow": "narrow",
+    "adaptive": "wider where harder",
+    "probabilities": "probabilities hold",
+    "forecast": "next time",
 }
 # Points of a curve kept in the page; the JSON has all of them.
 POINTS = 240
+_TAG = " at alpha="
+_VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
 
 
 def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
@@ -56,16 +83,25 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
     if embedded:
         return _frame(render_html(document))
     pictures = [_picture(picture) for picture in document["pictures"]]
-    rows = [estimate_row(name, fields) for name, fields in document["estimates"].items()]
+    cards = fault_cards(document, pictures)
+    shown = {card["picture"]["name"] for card in cards if card["picture"]}
+    rows = _number_rows(document)
     return str(
         template("report.html").render(
             document=document,
             title=title_of(document),
+            about=_about(document),
             marks=MARKS,
-            pictures=pictures,
-            findings=[dict(f) | {"number": _sentence(f["evidence"])} for f in document["findings"]],
-            rows=rows,
+            short_titles=SHORT_TITLES,
+            grid=PromiseTable.of(document.get("promises") or ()),
+            answer_marks=ANSWER_MARKS,
+            cards=cards,
+            open_checks=one_line_each(document, "cannot_tell"),
+            clean_checks=one_line_each(document, "clean"),
+            remedies=what_to_add(document),
+            other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
+            level=format_percent(document["about"].get("confidence", 0.95)),
             legends=LEGENDS,
             methods=_methods(document),
             repair=document.get("repair"),
@@ -79,14 +115,56 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
     )
 
 
+def _about(document: Mapping[str, Any]) -> list[str]:
+    """What was audited, in a few facts."""
+    about = document["about"]
+    facts = [f"{format_count(about['rows'])} rows", str(about["task"])]
+    facts.append("alpha " + ", ".join(f"{alpha:g}" for alpha in about["alphas"]))
+    if about.get("n_calibration"):
+        facts.append(f"conformalised on {format_count(about['n_calibration'])} rows")
+    if about.get("sample_rows"):
+        facts.append(f"models and pictures from {format_count(about['sample_rows'])} of them")
+    if about.get("source") and about["source"] != about.get("name"):
+        facts.append(f"from {about['source']}")
+    return facts
+
+
+def measure_name(name: str) -> str:
+    """The name of a number for people.
+
+    Examples
+    --------
+    >>> measure_name("ert l2_over at alpha=0.1"), measure_name("coverage")
+    ('ERT, squared, where covered too often at alpha=0.1', 'coverage')
+    """
+    base, tag, level = name.partition(_TAG)
+    return MEASURES.get(base, base) + tag + level
+
+
+def _number_rows(document: Mapping[str, Any]) -> dict[str, tuple[str, str, str, str, str]]:
+    """Short name -> cells of its row; an interval of another level than the others says so."""
+    usual = document["about"].get("confidence", 0.95)
+    rows = {}
+    for name, fields in document["estimates"].items():
+        _, value, interval, null, p = estimate_row(name, fields)
+        level = fields["confidence"]
+        if interval and level is not None and abs(level - usual) > 1e-9:
+            interval += f" (at {format_percent(level)})"
+        rows[name] = (measure_name(name), value, interval, null, p)
+    return rows
+
+
 def _numbers_by_question(
-    document: Mapping[str, Any], rows: list[tuple[str, str, str, str, str]]
-) -> dict[str, list[tuple[str, str, str, str, str]]]:
-    """The lines of the table of numbers that belong to each question."""
-    return {
-        question["question"]: [row for row in rows if row[0] in set(question.get("numbers", ()))]
-        for question in document["questions"]
-    }
+    document: Mapping[str, Any], rows: Mapping[str, tuple[str, str, str, str, str]]
+) -> list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]]:
+    """The lines of the table of numbers that belong to each question, and those that belong to none."""
+    left = dict(rows)
+    made = []
+    for question in document["questions"]:
+        mine = [left.pop(name) for name in question.get("numbers", ()) if name in left]
+        if mine:
+            made.append((question, mine))
+    return [*made, ({"title": "Other numbers", "question": ""}, list(left.values()))] if left else made
 
 
 def _frame(page: str) -> str:
@@ -102,9 +180,10 @@ def _frame(page: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader
 
-    found = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    found.filters["p_in_words"] = p_in_words
-    return found
+    made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters["prose"] = prose
+    made.filters["p_in_words"] = p_in_words
+    return made
 
 
 def template(name: str) -> Any:
@@ -115,10 +194,6 @@ def template(name: str) -> Any:
 def asset(name: str) -> str:
     """The text of a template, style or script of this room."""
     return files("calipers.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _sentence(evidence: Mapping[str, Any] | None) -> str:
-    return "" if evidence is None else str(Estimate(**evidence))
 
 
 def _script_safe(value: Any) -> str:
@@ -136,9 +211,25 @@ def _picture(picture: Mapping[str, Any]) -> dict[str, Any]:
         "caption": picture["caption"],
         "methods": list(dict.fromkeys(curve["method"] for curve in picture["curves"] if curve["method"])),
         "svg": draw(thin),
+        "legend": _legend(thin),
+        "left_out": max(0, len(picture["labels"]) - MOST_ROWS),
         "table": _table(thin),
         "slides": picture["name"] == "coverage_by_alpha",
     }
+
+
+def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the colours of a drawing mean: class of the sample and words."""
+    curves, keys = picture["curves"], []
+    if picture["kind"] == "plane":
+        return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
+    if any(curve["null_high"] is not None for curve in curves):
+        keys.append(("null", "a valid predictor"))
+    if picture["reference"] is not None or curves[0]["x_label"] == "stated probability":
+        keys.append(("promise", "the promise" if picture["reference"] != 0.0 else "no difference"))
+    if any(curve["low"] is not None and curve["confidence"] for curve in curves):
+        keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
+    return keys
 
 
 def _thinned(curve: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,31 +237,41 @@ def _thinned(curve: Mapping[str, Any]) -> dict[str, Any]:
     if n <= POINTS:
         return dict(curve)
     keep = sorted({round(i * (n - 1) / (POINTS - 1)) for i in range(POINTS)})
-    vectors = ("x", "y", "low", "high", "null_low", "null_high")
-    return dict(curve) | {
-        key: None if curve[key] is None else [curve[key][i] for i in keep] for key in vectors
-    }
+    mass = curve["details"].get("mass")
+    return (
+        dict(curve)
+        | {key: None if curve[key] is None else [curve[key][i] for i in keep] for key in _VECTORS}
+        | {"details": {} if mass is None else {"mass": [mass[i] for i in keep]}}
+    )
 
 
 def _table(picture: Mapping[str, Any]) -> dict[str, Any]:
     """Header and rows of the picture's table, numbers as words."""
-    header, body = ["curve"], []
-    columns = [
-        key
-        for key in ("x", "y", "low", "high", "null_low", "null_high")
-        if any(curve[key] is not None for curve in picture["curves"])
-    ]
+    columns = [key for key in _VECTORS if any(curve[key] is not None for curve in picture["curves"])]
     first = picture["curves"][0]
-    names = {"x": first["x_label"] or "x", "y": first["y_label"] or "y", "null_low": "healthy from",
-             "null_high": "healthy to"}  # fmt: skip
-    header += [names.get(key, key) for key in columns]
-    for curve in picture["curves"]:
-        for i in range(len(curve["x"])):
-            cells = [format_number(float(curve[key][i])) if curve[key] is not None else "" for key in columns]
-            if picture["labels"]:
-                cells[0] = picture["labels"][i]
-            body.append([curve["name"], *cells])
+    names = {"x": first["x_label"] or "x", "y": first["y_label"] or "y", "null_low": "valid from",
+             "null_high": "valid to"}  # fmt: skip
+    several = len(picture["curves"]) > 1
+    extra = [key for key in ("value", "rows") if len(first["details"].get(key, ())) == len(first["x"])]
+    header = [*(["curve"] if several else []), *(names.get(key, key) for key in columns), *extra]
+    body = [
+        [*([curve["name"]] if several else []), *_cells(picture, curve, i, columns, extra)]
+        for curve in picture["curves"]
+        for i in range(len(curve["x"]))
+    ]
     return {"header": header, "rows": body}
+
+
+def _cells(
+    picture: Mapping[str, Any], curve: Mapping[str, Any], i: int, columns: Sequence[str], extra: Sequence[str]
+) -> list[str]:
+    cells = ["" if curve[key] is None else format_number(float(curve[key][i])) for key in columns]
+    if picture["labels"]:
+        cells[0] = picture["labels"][i]
+    elif curve["details"].get("dates"):
+        cells[0] = moment_of(float(curve["x"][i])).strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
+    values = (curve["details"].get(key, ()) for key in extra)
+    return cells + [format_number(float(column[i])) if len(column) else "" for column in values]
 
 
 def _slider(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -189,11 +290,11 @@ def _stop(curve: Mapping[str, Any], i: int, asked: float) -> dict[str, Any]:
     size = curve["details"].get("size")
     words = (
         f"alpha {alpha:g}: promised {100 * (1 - alpha):.4g} %, covered {100 * value:.1f} %; "
-        f"a healthy predictor reads {100 * low:.1f} to {100 * high:.1f} %"
+        f"a valid predictor reads {100 * low:.1f} to {100 * high:.1f} %"
     )
     if size is not None:
         words += f"; mean size {format_number(float(size[i]))}"
-    return {"words": words + ".", "inside": inside, "start": abs(alpha - asked) < 1e-9}
+    return {"words": prose(words + "."), "inside": inside, "start": abs(alpha - asked) < 1e-9}
 
 
 def _methods(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -201,5 +302,5 @@ def _methods(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     made: dict[str, list[str]] = {}
     for name, fields in document["estimates"].items():
         if fields["method"]:
-            made.setdefault(fields["method"], []).append(name)
+            made.setdefault(fields["method"], []).append(measure_name(name))
     return [(", ".join(names), method) for method, names in made.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from calipers.results.formatting import format_end, format_low, format_number, f
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
+_PERCENT = re.compile(r"(?<=\d) %")
 
 
 def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -182,7 +184,7 @@ def span(low: float | None, high: float | None, spread: float | None) -> str:
 
 
 def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
-    """The answers and the faults, for a terminal.
+    """The faults, the worst first, and the six answers, for a terminal.
 
     Parameters
     ----------
@@ -207,17 +209,34 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     3 rows, regression, alpha 0.1.
     """
     lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
-    for answer in document["questions"]:
-        lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['label']}"]
-        lines += _indented(answer["sentence"], width)
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     for finding in faults:
         lines += ["", f"{finding['code']} {finding['severity']}: {finding['title']}"]
         lines += _indented(finding["sentence"], width)
         if finding["evidence"] is not None:
             lines += _indented(str(Estimate(**finding["evidence"])), width)
+    said = {finding["sentence"] for finding in faults}
+    for answer in document["questions"]:
+        lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['label']}"]
+        lines += [] if answer["sentence"] in said else _indented(answer["sentence"], width)
+        said.add(answer["sentence"])
     return "\n".join(lines)
 
 
 def _indented(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+    return wrapped(text, width, indent="    ")
+
+
+def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
+    """Lines of at most so many letters; a percentage is never on two of them.
+
+    Examples
+    --------
+    >>> wrapped("the sets cover 95 %", 18)
+    ['the sets cover', '95 %']
+    """
+    lines = textwrap.wrap(
+        _PERCENT.sub("\u00a0%", text), width, initial_indent=indent, subsequent_indent=indent,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace("\u00a0", " ") for line in lines]

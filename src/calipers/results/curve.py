@@ -13,12 +13,14 @@ from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
 from calipers.arrays.library import as_numpy
 from calipers.exceptions import InputError
+from calipers.results.html import curve_html
+from calipers.results.plotting import Plotted
 
 _VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curve:
+class Curve(Plotted):
     """Values ``y`` over a grid ``x``; every plot is drawn from one, and can give its table.
 
     Parameters
@@ -108,6 +110,9 @@ class Curve:
         """One row per grid point, with the bands that exist, as a polars, pandas or pyarrow table."""
         columns = {key: v.tolist() for key in _VECTORS if (v := getattr(self, key)) is not None}
         return build_frame(columns, backend=backend)
+
+    def _repr_html_(self) -> str:
+        return curve_html(self)
 
     def __str__(self) -> str:
         return f"{self.name}: {len(self)} points, {self.x_label or 'x'} against {self.y_label or 'y'}"

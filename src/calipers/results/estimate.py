@@ -11,13 +11,15 @@ from typing import Any, Literal
 from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 from calipers.results.formatting import format_interval, format_number, format_percent, p_in_words
+from calipers.results.html import estimate_html
+from calipers.results.plotting import Plotted
 
 Alternative = Literal["two-sided", "greater", "less"]
 _ALTERNATIVES = (None, "two-sided", "greater", "less")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
+class Estimate(Plotted):
     """A measured number, how sure it is, and what it would read if nothing were wrong.
 
     Any field but ``name`` may be None; then ``reason`` says why.
@@ -124,6 +126,9 @@ class Estimate:
         if self.reason:
             parts.append(self.reason)
         return "; ".join(parts)
+
+    def _repr_html_(self) -> str:
+        return estimate_html(self)
 
     def _spread(self) -> float | None:
         """The scale that decides how many digits are worth printing."""

@@ -12,6 +12,9 @@ _RESOLUTION = 0.001
 _ROUNDING = 1e-12
 # A lower end that stands for "above 0".
 _SMALLEST = 2.3e-308
+# Between thousands: narrow, and no line is broken at it.
+THIN_SPACE = "\u202f"
+_LARGEST = 1e15
 
 
 def format_number(value: float | None, spread: float | None = None) -> str:
@@ -21,23 +24,54 @@ def format_number(value: float | None, spread: float | None = None) -> str:
     --------
     >>> format_number(0.0621, 0.03), format_number(12.345, 4.0), format_number(None)
     ('0.062', '12.3', 'undefined')
+    >>> format_number(295392.4, 1800.0).replace(THIN_SPACE, "_"), format_number(1.23e18)
+    ('295_400', '1.23e+18')
     """
     if value is None or math.isnan(value):
         return "undefined"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-4):
+    if _in_powers(value):
         return f"{value:.3g}"
-    return f"{value:.{_decimals(value, spread)}f}"
+    decimals = _decimals(value, spread)
+    return group_digits(f"{round(value, decimals):.{max(0, decimals)}f}")
+
+
+def _in_powers(value: float) -> bool:
+    """Whether so many digits would be needed that a power of ten reads better."""
+    return value != 0 and (abs(value) >= _LARGEST or abs(value) < 1e-4)
+
+
+def group_digits(text: str) -> str:
+    """Thousands of a written number apart, from five digits before the point on.
+
+    Examples
+    --------
+    >>> group_digits("1500.25"), group_digits("-10613").replace(THIN_SPACE, "_")
+    ('1500.25', '-10_613')
+    """
+    whole, point, rest = text.partition(".")
+    digits = whole.lstrip("-")
+    if len(digits) < 5 or not digits.isdigit():
+        return text
+    return whole[: len(whole) - len(digits)] + f"{int(digits):,}".replace(",", THIN_SPACE) + point + rest
+
+
+def format_count(count: float) -> str:
+    """A number of rows, thousands apart."""
+    return group_digits(f"{count:.0f}")
 
 
 def _decimals(value: float, spread: float | None) -> int:
-    # Two significant digits of the spread; without one, four significant digits of the value.
+    """Decimals to keep, below 0 for tens and hundreds.
+
+    Two significant digits of the spread, but at least one of the value; without a spread four of the value.
+    """
+    size = 0 if value == 0 else math.floor(math.log10(abs(value)))
     if spread is not None and math.isfinite(spread) and spread > 0:
-        return min(6, max(0, 1 - math.floor(math.log10(spread))))
-    if value == 0:
-        return 3
-    return min(6, max(0, 3 - math.floor(math.log10(abs(value)))))
+        wanted = 1 - math.floor(math.log10(spread))
+        return min(6, wanted if wanted >= 0 else max(wanted, -max(0, size)))
+    return 3 if value == 0 else min(6, 3 - size)
 
 
 def format_end(
@@ -56,14 +90,24 @@ def format_end(
     """
     text = format_number(value, spread) if digits is None else f"{value:.{digits}g}"
     beyond = 1 if side == "high" else -1
+    number = Decimal(text.replace(THIN_SPACE, "")) if math.isfinite(value) else Decimal(0)
     # An end that is a short number but for rounding, such as 0.1 + 0.2, is that number.
-    if not math.isfinite(value) or beyond * (float(text) - value) >= -_ROUNDING * abs(value):
+    if not math.isfinite(value) or beyond * (float(number) - value) >= -_ROUNDING * abs(value):
         return text
-    # One unit of the last digit further out; "#" keeps the zeros that "g" drops.
-    shown = Decimal(text if digits is None else f"{value:#.{digits}g}")
-    unit = Decimal(1).scaleb(int(shown.as_tuple().exponent))
-    moved = shown + unit if side == "high" else shown - unit
-    return f"{moved:f}" if digits is None and "e" not in text else f"{float(moved):.{digits or 3}g}"
+    # One unit of the last digit further out.
+    unit = _last_unit(value, spread, digits)
+    moved = number + unit if side == "high" else number - unit
+    if digits is None and not _in_powers(value):
+        return group_digits(f"{moved:f}")
+    return f"{float(moved):.{digits or 3}g}"
+
+
+def _last_unit(value: float, spread: float | None, digits: int | None) -> Decimal:
+    """What the last digit that is shown counts."""
+    if digits is None and not _in_powers(value):
+        return Decimal(1).scaleb(-_decimals(value, spread))
+    # "#" keeps the zeros that "g" drops.
+    return Decimal(1).scaleb(int(Decimal(f"{value:#.{digits or 3}g}").as_tuple().exponent))
 
 
 def format_percent(share: float) -> str:

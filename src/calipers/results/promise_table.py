@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-ANSWERS = ("kept", "broken", "cannot tell", "not asked")
+from calipers.results.formatting import format_count, format_number, p_in_words
+
+# The worst first: of several checks that fill one cell the first of these is shown.
+ANSWERS = ("broken", "cannot tell", "kept", "not asked")
+ANSWER_MARKS = {"broken": "✗", "cannot tell": "?", "kept": "✓", "not asked": "–"}
 # Families of slices, in the order a table shows them.
 SLICES = ("all rows", "score", "groups", "features", "difficulty", "time")
 
@@ -48,6 +52,11 @@ class PromiseCell:
     code: str = ""
     where: str = ""
 
+    @property
+    def spread(self) -> float | None:
+        """Width of the interval; None without one."""
+        return None if self.low is None or self.high is None else float(self.high - self.low)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -74,14 +83,45 @@ class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
     def __init__(self, cells: Sequence[PromiseCell]) -> None:
         self.cells = tuple(cells)
 
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """From the rows of a stored table; names that are not known are passed over."""
+        known = PromiseCell.__slots__
+        return cls([PromiseCell(**{key: row[key] for key in known if key in row}) for row in rows])
+
     def _by_key(self) -> dict[tuple[str, str], PromiseCell]:
-        rank = {"broken": 3, "kept": 2, "cannot tell": 1, "not asked": 0}
         found: dict[tuple[str, str], PromiseCell] = {}
         for cell in self.cells:
             key = (cell.promise, cell.slice)
-            if key not in found or rank[cell.answer] > rank[found[key].answer]:
+            if key not in found or ANSWERS.index(cell.answer) < ANSWERS.index(found[key].answer):
                 found[key] = cell
         return found
+
+    def cell(self, promise: str, part: str) -> PromiseCell:
+        """The cell; one that says "not asked" where nobody looked."""
+        return self._by_key().get(
+            (promise, part), PromiseCell(promise=promise, slice=part, answer="not asked")
+        )
+
+    def number(self, promise: str, part: str) -> str:
+        """The value with the digits its interval deserves; empty where there is none."""
+        cell = self.cell(promise, part)
+        return "" if cell.value is None else format_number(cell.value, cell.spread)
+
+    def words(self, promise: str, part: str) -> str:
+        """Everything the cell knows, in one line."""
+        cell = self.cell(promise, part)
+        facts = [self.number(promise, part)]
+        if cell.spread is not None:
+            ends = (format_number(end, cell.spread) for end in (cell.low, cell.high))
+            facts.append(f"interval {' to '.join(ends)}")
+        if cell.p_value is not None:
+            facts.append(p_in_words(cell.p_value))
+        if cell.n is not None:
+            facts.append(f"{format_count(cell.n)} rows")
+        known = ", ".join(fact for fact in facts if fact)
+        parts = [f"{promise}, {part}: {cell.answer}", known, cell.where]
+        return "; ".join(piece for piece in parts if piece)
 
     def __getitem__(self, key: tuple[str, str]) -> PromiseCell:
         return self._by_key()[key]

@@ -10,10 +10,11 @@ import numpy as np
 from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
 from calipers.results.formatting import p_in_words
+from calipers.results.plotting import Plotted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RankComparison:
+class RankComparison(Plotted):
     """The outcome of a Friedman test with its post-hoc comparisons.
 
     Parameters

@@ -9,6 +9,8 @@ from calipers.arrays.frames import build_frame
 from calipers.exceptions import InputError
 from calipers.results.estimate import Estimate
 from calipers.results.formatting import format_interval, format_number, format_p_value
+from calipers.results.html import table_html
+from calipers.results.plotting import Plotted
 
 _COLUMNS = (
     "value", "std_error", "low", "high", "confidence", "n", "p_value", "alternative",
@@ -16,7 +18,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class EstimateTable(Mapping[str, Estimate]):
+class EstimateTable(Plotted, Mapping[str, Estimate]):
     """A read-only mapping from name to `Estimate`, in a fixed order.
 
     Parameters
@@ -101,15 +103,8 @@ class EstimateTable(Mapping[str, Estimate]):
         return "\n".join(filter(None, [self._title, *lines, *self._notes]))
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{escape(c)}</th>" for c in ("", "value", "interval", "null", "p"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(name, estimate)) + "</tr>"
-            for name, estimate in self.items()
-        )
-        caption = f"<caption>{escape(self._title)}</caption>" if self._title else ""
-        return f"<table>{caption}<tr>{head}</tr>{body}</table>"
+        rows = [(_row(name, estimate), estimate) for name, estimate in self.items()]
+        return table_html(rows, title=self._title, notes=self._notes)
 
 
 def _by_name(estimates: Iterable[Estimate]) -> dict[str, Estimate]:

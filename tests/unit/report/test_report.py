@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import calipers
 from calipers.report import render_html
-from calipers.report.drawing import make_axis
+from calipers.report.cards import prose, what_to_add
+from calipers.report.page import measure_name
+from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +50,65 @@ def test_the_data_of_the_page_cannot_end_its_script(found: calipers.auditing.Aud
     assert set(data) == {"pictures", "slider"}
 
 
-def test_the_page_opens_with_the_verdict_and_the_six_questions(found: calipers.auditing.Audit) -> None:
+def test_the_page_opens_with_the_verdict_the_answers_and_the_faults_with_their_pictures(
+    found: calipers.auditing.Audit,
+) -> None:
     page = found.to_html()
-    places = [page.index(text) for text in ('class="verdict', 'class="cards"', 'role="tablist"', "<svg")]
+    places = [
+        page.index(text) for text in ('class="verdict', 'class="answers"', 'id="faults"', "<svg", "<h2>Fine")
+    ]
     assert places == sorted(places)
-    assert page.count('<li class="card') == 6
+    assert page.count('<li class="answer') == 6
+    assert page.count('<article class="fault') == len(found.faults)
+    for card in re.findall(r"<article.*?</article>", page, flags=re.DOTALL):
+        assert "<svg" in card
+        assert "How sure" in card
+
+
+PROMISES = [
+    {"promise": "<i>intervals</i>", "slice": "all rows", "answer": "broken", "value": 0.8, "low": 0.78, "high": 0.82,
+     "p_value": 1e-9, "n": 12000, "code": "CAL101", "where": "everywhere"},
+    {"promise": "<i>intervals</i>", "slice": "groups", "answer": "kept", "value": 0.9, "low": None, "high": None,
+     "p_value": None, "n": None, "code": "CAL201", "where": ""},
+    {"promise": "probabilities", "slice": "all rows", "answer": "cannot tell", "value": None},
+]  # fmt: skip
+
+
+def test_the_table_of_promises_is_drawn_and_said(found: calipers.auditing.Audit) -> None:
+    page = render_html(found.to_dict() | {"promises": PROMISES})
+    table = re.search(r'<table class="promises">.*?</table>', page, flags=re.DOTALL)[0]
+    assert "<i>intervals</i>" not in table
+    cells = re.findall(r'<td class="cell ([\w-]+)"', table)
+    assert cells == ["broken", "kept", "cannot-tell", "not-asked"]
+    assert (
+        "all rows: broken; 0.800, interval 0.780 to 0.820, p\u00a0&lt;\u00a00.0001, 12\u202f000 rows" in table
+    )
+    assert 'class="promises"' not in found.to_html() or "promises" in found.to_dict()
+
+
+def test_what_cannot_be_asked_is_one_line_per_remedy(found: calipers.auditing.Audit) -> None:
+    remedies = what_to_add(found.to_dict())
+    assert len({remedy for remedy, _ in remedies}) == len(remedies)
+    page = found.to_html()
+    assert page.count("Does not apply to regression.") == 1
+    assert "coverage along difficulty, size along difficulty" in page
+
+
+def test_prose_keeps_percentages_and_p_values_on_one_line() -> None:
+    assert prose("95 % of 12 rows, p = 0.03") == "95\u00a0% of 12 rows, p\u00a0=\u00a00.03"
+    assert prose("p = 2.4e-07") == "p\u00a0<\u00a00.0001"
+
+
+def test_numbers_have_names_for_people_and_say_another_level(found: calipers.auditing.Audit) -> None:
+    assert measure_name("ert l2_over at alpha=0.2") == "ERT, squared, where covered too often at alpha=0.2"
+    page = found.to_html()
+    assert "(at 90\u00a0%)" in page
+    assert not re.search(r">[^<]*\de\+\d\d[^<]*<", page)
+    assert "± 0.000" not in page
 
 
 def test_the_page_is_small(found: calipers.auditing.Audit) -> None:
-    assert len(found.to_html().encode()) < 2_000_000
+    assert len(found.to_html().encode()) < 400_000
 
 
 def test_markdown_escapes_the_bars_of_its_tables(found: calipers.auditing.Audit) -> None:
@@ -89,3 +142,27 @@ def test_axes_hold_the_data_and_have_round_ticks() -> None:
     assert axis.low < 0 < 1 < axis.high
     assert axis.ticks == (0.0, 0.25, 0.5, 0.75, 1.0)
     assert make_axis([3.0, 3.0]).low < 3 < make_axis([3.0, 3.0]).high
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "labels"),
+    [
+        ("2024-01-03", "2024-12-20", ("2024-01", "2024-04", "2024-07", "2024-10", "2025-01")),
+        ("2019-06-01", "2024-06-01", ("2020", "2022", "2024")),
+        ("2024-03-01", "2024-03-20", ("2024-02-29", "2024-03-07", "2024-03-14", "2024-03-21")),
+        ("2024-03-01T06:00", "2024-03-01T18:00", ("06:00", "09:00", "12:00", "15:00", "18:00")),
+        ("2024-03-01T20:00", "2024-03-02T07:00", ("21:00", "02 Mar", "03:00", "06:00")),
+    ],
+)
+def test_ticks_of_a_date_axis_are_round_dates(first: str, last: str, labels: tuple[str, ...]) -> None:
+    ends = np.array([first, last], dtype="datetime64[s]").astype(float)
+    assert date_axis(ends).labels == labels
+
+
+@pytest.mark.parametrize("top", [1.0, 1e5, 3.3e6, 1e-4])
+def test_labels_of_an_axis_never_touch_and_never_leave_the_drawing(top: float) -> None:
+    axis = make_axis([0.0, top], count=12)
+    kept = kept_labels(axis, axis.scale(60, 364))
+    for (left, first), (right, second) in pairwise(kept):
+        assert left + text_width(first) / 2 < right - text_width(second) / 2
+    assert all(at - text_width(w) / 2 >= 0 and at + text_width(w) / 2 <= 380 for at, w in kept)

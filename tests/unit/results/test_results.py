@@ -11,7 +11,7 @@ from calipers.exceptions import InputError
 from calipers.inference import paired_difference
 from calipers.report.words import estimate_row
 from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
-from calipers.results.formatting import format_end
+from calipers.results.formatting import THIN_SPACE, format_end, format_number
 
 TCV = Estimate(
     name="T-CV", value=0.062, std_error=0.01, low=0.048, high=0.081, confidence=0.95, n=20000, p_value=0.004,
@@ -210,8 +210,38 @@ def test_ends_are_rounded_outward(digits):
         *(rng.normal(size=200) * 10.0 ** rng.integers(-8, 9, 200)),
     ]:
         for spread in (None, 0.03, 12.0):
-            assert float(format_end(value, spread, side="low", digits=digits)) <= value
-            assert float(format_end(value, spread, side="high", digits=digits)) >= value
+            low, high = (format_end(value, spread, side=side, digits=digits) for side in ("low", "high"))
+            assert float(low.replace(THIN_SPACE, "")) <= value <= float(high.replace(THIN_SPACE, ""))
     assert format_end(15.4, 15.2, side="high") == "16"
     assert format_end(-0.0049, 0.2, side="low") == "-0.01"
     assert format_end(float("-inf"), side="low") == "-inf"
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "expected"),
+    [
+        (295392.4, 1800.0, "295_400"),
+        (295392.4, None, "295_400"),
+        (1234567.0, 0.5, "1_234_567.00"),
+        (-10613.0, 2.0, "-10_613.0"),
+        (9999.0, 20.0, "9999"),
+        (3.0, 5000.0, "3"),
+        (1.5e16, None, "1.5e+16"),
+        (0.00001, None, "1e-05"),
+    ],
+)
+def test_numbers_have_the_digits_of_their_spread_and_thousands_apart(value, spread, expected):
+    assert format_number(value, spread).replace(THIN_SPACE, "_") == expected
+
+
+def test_notebooks_see_the_interval_the_null_band_and_no_markup_of_the_data():
+    e = Estimate(name="<b>x</b> 90 %", value=0.5, low=0.4, high=0.6, null_high=0.45, method="a <i>")
+    page = e._repr_html_()
+    assert "<b>x</b>" not in page
+    assert "90&nbsp;%" in page
+    assert page.count("<rect") == 2
+    assert "<svg" not in Estimate(name="x", value=0.5)._repr_html_()
+    table = EstimateTable([e], title="t", notes=["up to 5 %"])._repr_html_()
+    assert table.count("<tr>") == 2
+    assert "up to 5&nbsp;%" in table
+    assert "<polyline" in Curve(name="c", x=[0, 1], y=[1, 2])._repr_html_()

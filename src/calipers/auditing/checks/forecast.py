@@ -12,6 +12,7 @@ from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.over_time import plain_time, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.displays.curves import are_dates
 from calipers.inference import normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
@@ -261,15 +262,19 @@ def _picture(rows: Rows, confidence: float) -> Picture:
     name, losses = losses_of(rows) or ("loss", np.zeros(rows.n))
     time = rows.get("time")
     timed, along = time is not None, "the file" if time is None else "time"
-    losses = losses if time is None else losses[np.argsort(time, kind="stable")]
-    pieces = [p for p in np.array_split(losses, min(_PIECES, len(losses))) if len(p) > 1]
+    order = np.arange(rows.n) if time is None else np.argsort(time, kind="stable")
+    parts = [p for p in np.array_split(order, min(_PIECES, len(order))) if len(p) > 1]
+    pieces = [losses[p] for p in parts]
+    share = (np.arange(len(pieces)) + 0.5) / max(1, len(pieces))
+    centres = share if time is None else np.array([np.median(time[p]) for p in parts])
+    dated = time is not None and are_dates(time)
     mean = np.array([p.mean() for p in pieces])
     half = np.array([normal_quantile(confidence) * p.std(ddof=1) / np.sqrt(len(p)) for p in pieces])
     curve = Curve(
-        name=name, x=(np.arange(len(pieces)) + 0.5) / max(1, len(pieces)), y=mean, low=mean - half,
-        high=mean + half, confidence=confidence, x_label="share of the rows, earliest first" if timed else
+        name=name, x=centres / 1e6 if dated else centres, y=mean, low=mean - half,
+        high=mean + half, confidence=confidence, x_label="time" if timed else
         "share of the file, from its first row", y_label=name,
-        method=f"mean and normal interval per piece along {along}",
+        method=f"mean and normal interval per piece along {along}", details={"dates": dated},
     )  # fmt: skip
     return Picture(
         name="loss_along_the_file", question=QUESTION, title=f"{name.capitalize()} along {along}",

@@ -94,7 +94,7 @@ def _widths(m: Measurements, level: Level) -> Sizes:
     spread = float(np.sqrt(widths.outcome.squares / widths.outcome.n))
     words = (
         f"The intervals are {format_number(widths.width.mean)} wide on average; "
-        f"the outcomes have a standard deviation of {spread:.3g}."
+        f"the outcomes have a standard deviation of {format_number(spread, spread / 10)}."
     )
     mean = mean_estimate(widths.width, name=f"mean width{level.tag}", confidence=m.confidence)
     return Sizes(silent=widths.infinite, words=words, numbers=[mean])

@@ -14,6 +14,7 @@ from calipers.auditing.checks.groups import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
+from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
@@ -178,14 +179,16 @@ def _picture(
     pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
     shift = 0.0 if promise.per_row else promise.promised
+    centres = np.array([np.median(side.rows["time"][piece]) for piece in pieces])
+    dated = are_dates(side.rows["time"])
     curve = Curve(
         name=f"{promise.name} over time",
-        x=np.array([np.median(side.rows["time"][piece]) for piece in pieces]),
+        x=centres / 1e6 if dated else centres,
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
         y_label="happened minus stated" if promise.per_row else "coverage",
         method="pieces of equally many rows, Clopper-Pearson",
-        details={"times": [str(times[piece[len(piece) // 2]]) for piece in pieces]},
+        details={"dates": dated, "rows": np.array([len(piece) for piece in pieces])},
     )  # fmt: skip
     what = "Happened minus stated" if promise.per_row else "Coverage"
     return Picture(

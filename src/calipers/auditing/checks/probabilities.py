@@ -157,7 +157,8 @@ def _few_points(curve: Curve) -> Curve:
     thin: dict[str, Any] = {
         key: None if (vector := getattr(curve, key)) is None else vector[keep] for key in vectors
     }
-    return replace(curve, **thin, details={})
+    mass = curve.details.get("mass")
+    return replace(curve, **thin, details={} if mass is None else {"mass": [mass[i] for i in keep]})
 
 
 def class_states(design: Design, level: None) -> States:

@@ -101,7 +101,7 @@ def _result(
     evidence = Estimate(
         **(
             found.to_dict()
-            | {"name": f"coverage where {rule}{level.tag}", "details": found.details | subject}
+            | {"name": f"coverage where {rule}{level.tag}", "details": dict(found.details) | subject}
         )
     )
     return CheckResult(

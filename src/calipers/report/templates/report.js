@@ -4,49 +4,31 @@
   const data = JSON.parse(document.getElementById("audit-data").textContent);
   root.classList.add("js");
 
-  // Tabs: click, arrow keys, Home and End; links of the cards open them too.
-  const tabs = [...document.querySelectorAll('[role="tab"]')];
-  const open = (name, focus) => {
-    for (const tab of tabs) {
-      const chosen = tab.dataset.tab === name;
-      tab.setAttribute("aria-selected", String(chosen));
-      tab.tabIndex = chosen ? 0 : -1;
-      document.getElementById(tab.getAttribute("aria-controls")).classList.toggle("open", chosen);
-      if (chosen && focus) tab.focus();
-    }
-  };
-  const step = { ArrowRight: 1, ArrowLeft: -1 };
-  tabs.forEach((tab, at) => {
-    tab.addEventListener("click", () => open(tab.dataset.tab, false));
-    tab.addEventListener("keydown", (event) => {
-      let next = null;
-      if (event.key in step) next = (at + step[event.key] + tabs.length) % tabs.length;
-      if (event.key === "Home") next = 0;
-      if (event.key === "End") next = tabs.length - 1;
-      if (next === null) return;
-      event.preventDefault();
-      open(tabs[next].dataset.tab, true);
-    });
-  });
-  for (const link of document.querySelectorAll("a[data-tab]")) {
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      open(link.dataset.tab, true);
-      document.getElementById("panel-" + link.dataset.tab).scrollIntoView({ block: "start" });
-    });
-  }
-  const named = location.hash.replace("#panel-", "");
-  open(tabs.some((tab) => tab.dataset.tab === named) ? named : tabs[0].dataset.tab, false);
-
   // Light and dark.
   document.getElementById("theme").addEventListener("click", () => {
     const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
   });
 
+  // A link into a fold opens it; printing opens all of them.
+  const reveal = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+  const folds = [...document.querySelectorAll("details:not(.table)")];
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = folds.filter((fold) => !fold.open);
+    for (const fold of closed) fold.open = true;
+  });
+  addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
+
   // The slider over alpha.
   const slider = document.getElementById("alpha-slider");
   if (slider && data.slider.length) {
+    slider.closest(".slider").hidden = false;
     const words = document.getElementById("alpha-words");
     const stops = [...document.querySelectorAll(".stop")];
     slider.max = String(data.slider.length - 1);
@@ -57,33 +39,39 @@
       slider.setAttribute("aria-valuetext", stop.words);
       stops.forEach((mark, at) => mark.classList.toggle("on", at === Number(slider.value)));
     };
-    slider.value = String(data.slider.findIndex((stop) => stop.start) >= 0 ? data.slider.findIndex((stop) => stop.start) : 0);
+    slider.value = String(Math.max(0, data.slider.findIndex((stop) => stop.start)));
     slider.addEventListener("input", show);
     show();
   }
 
   // The table behind every picture, made when it is first asked for.
-  const cell = (tag, text) => {
+  const cell = (tag, text, label) => {
     const made = document.createElement(tag);
     made.textContent = text;
+    if (tag === "th") made.scope = "col";
+    if (label) made.dataset.label = label;
     return made;
   };
-  const row = (cells, tag) => {
+  const row = (cells, tag, header) => {
     const made = document.createElement("tr");
-    cells.forEach((text) => made.append(cell(tag, text)));
+    cells.forEach((text, at) => made.append(cell(tag, text, header && header[at])));
     return made;
   };
   for (const place of document.querySelectorAll("[data-table]")) {
     place.closest("details").addEventListener("toggle", () => {
       if (place.firstChild) return;
       const table = data.pictures[place.dataset.table];
-      const made = document.createElement("table");
-      made.append(row(table.header, "th"));
-      table.rows.forEach((cells) => made.append(row(cells, "td")));
+      const [made, head, body] = ["table", "thead", "tbody"].map((tag) => document.createElement(tag));
+      made.className = "numbers";
+      head.append(row(table.header, "th"));
+      table.rows.forEach((cells) => body.append(row(cells, "td", table.header)));
+      made.append(head, body);
       place.append(made);
     });
   }
-  const quoted = (text) => '"' + String(text).replaceAll('"', '""') + '"';
+  // A spreadsheet runs text that begins like a formula; a quote in front keeps it text. Numbers stay numbers.
+  const inert = (text) => (/^[=+\-@\t\r]/.test(text) && !/^[+-]?[0-9.]/.test(text) && !/^-?inf/.test(text) ? "'" + text : text);
+  const quoted = (text) => '"' + inert(String(text).replaceAll("\u202f", "")).replaceAll('"', '""') + '"';
   for (const button of document.querySelectorAll("[data-save]")) {
     button.addEventListener("click", () => {
       const table = data.pictures[button.dataset.save];

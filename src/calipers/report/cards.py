@@ -1,0 +1,132 @@
+"""What the page shows of the findings: one card per fault, one line for everything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calipers.report.drawing import draw
+from calipers.results import Estimate
+from calipers.results.formatting import format_count, format_p_value
+from calipers.results.picture_data import table_picture
+
+# Which pictures show a finding best, by how their names begin; the first that is there is taken.
+PICTURES_OF = {
+    "CAL101": ("coverage_by_alpha",),
+    "CAL102": ("coverage_by_alpha",),
+    "CAL103": ("coverage_by_alpha",),
+    "CAL202": ("coverage_by_expectation",),
+    "CAL203": ("CAL203_plane", "coverage_by_region"),
+    "CAL402": ("size_by_difficulty",),
+    "CAL501": ("reliability",),
+    "CAL502": ("reliability",),
+    "CAL503": ("CAL503_reliability", "reliability"),
+    "CAL601": ("loss_along_the_file", "coverage_along_time"),
+}
+_SMALLEST_P = 1e-4
+_TINY_P = re.compile(r"p = \d\.\d+e-\d+")
+# Blanks at which no line may be broken: before a percent sign, around the sign of a p-value.
+_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=\bp [=<]) ")
+
+
+def prose(text: str) -> str:
+    """A sentence as it is shown: percentages stay on one line, tiny p-values are bounds.
+
+    Examples
+    --------
+    >>> prose("covers 95 % (p = 1.1e-111)").replace(chr(160), "_")
+    'covers 95_% (p_<_0.0001)'
+    """
+    shown = _TINY_P.sub("p < 0.0001", text).replace("a perfect predictor would", "a valid predictor would")
+    return _UNBROKEN.sub("\u00a0", shown)
+
+
+def p_words(p: float | None) -> str:
+    """A p-value for a card."""
+    if p is None:
+        return ""
+    return "p < 0.0001" if p < _SMALLEST_P else f"p = {format_p_value(p)}"
+
+
+def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Per fault: sentence, picture, how sure, where, rows and repair."""
+    faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
+    return [_card(finding, pictures) for finding in faults]
+
+
+def _card(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    evidence = finding["evidence"]
+    picture = picture_of(finding, pictures) or _evidence_picture(finding)
+    details = finding["details"]
+    sure = p_words(details.get("p_adjusted"))
+    tests = details.get("tests_in_audit")
+    return dict(finding) | {
+        "anchor": f"fault-{finding['code']}",
+        "picture": picture,
+        "number": "" if evidence is None else _measured(Estimate(**evidence)),
+        "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
+        "rows": "" if evidence is None or evidence["n"] is None else format_count(evidence["n"]),
+    }
+
+
+def _measured(estimate: Estimate) -> str:
+    """The printed line with a colon after the name."""
+    return f"{estimate.name}:{str(estimate).removeprefix(estimate.name)}"
+
+
+def picture_of(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The picture of a finding: one that bears its code, or the one the table names."""
+    code, alpha = finding["code"], finding["details"].get("alpha")
+    for beginning in (*PICTURES_OF.get(code, ()), code):
+        named = [picture for picture in pictures if str(picture["name"]).startswith(beginning)]
+        tagged = [p for p in named if alpha is not None and str(p["name"]).endswith(f"alpha={alpha:g}")]
+        if named:
+            return (tagged or named)[0]
+    return None
+
+
+def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The number of a finding without a picture of its own, against the band of its null law."""
+    evidence = finding["evidence"]
+    if evidence is None or evidence["value"] is None or evidence["low"] is None:
+        return None
+    estimate = Estimate(**evidence)
+    coverage = estimate.name.startswith("coverage") and "alpha" in finding["details"]
+    drawn = table_picture(
+        {estimate.name: estimate}, title=finding["title"],
+        reference=1.0 - finding["details"]["alpha"] if coverage else None,
+    )  # fmt: skip
+    band = evidence["null_low"] is not None or evidence["null_high"] is not None
+    return {
+        "name": f"{finding['code']}_evidence",
+        "title": "Measured",
+        "caption": "The bar is the interval around the measured value"
+        + (", grey what a valid predictor would read" if band else "")
+        + (", the dashed line the promise." if coverage else "."),
+        "svg": draw(drawn),
+        "methods": [],
+    }
+
+
+def one_line_each(document: Mapping[str, Any], outcome: str) -> list[Mapping[str, Any]]:
+    """The findings with an outcome, in their order."""
+    return [finding for finding in document["findings"] if finding["outcome"] == outcome]
+
+
+def what_to_add(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Remedy -> the checks it would allow; every remedy once, what does not apply at all last."""
+    remedies: dict[str, list[str]] = {}
+    for question in document["questions"]:
+        for entry in question.get("missing", ()):
+            remedies.setdefault(entry["add"], []).append(entry["code"])
+    asked = {code for codes in remedies.values() for code in codes}
+    for finding in one_line_each(document, "not_applicable"):
+        if finding["code"] not in asked:
+            remedies.setdefault(finding["sentence"], []).append(finding["code"])
+    titles = {finding["code"]: finding["title"] for finding in document["findings"]}
+    named = [
+        (remedy, ", ".join(dict.fromkeys(titles.get(code, code) for code in codes)))
+        for remedy, codes in remedies.items()
+    ]
+    return sorted(named, key=lambda pair: pair[0].startswith("Does not apply"))
