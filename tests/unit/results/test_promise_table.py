@@ -18,7 +18,7 @@ def test_the_worst_of_several_answers_is_shown() -> None:
     grid = PromiseTable.of(ROWS)
     assert grid.cell("sets at 90 %", "groups").answer == "broken"
     assert grid.words("sets at 90 %", "groups") == (
-        "sets at 90 %, groups: broken; 0.71, interval 0.60 to 0.80, p = 2.0e-07, 80 rows; group b"
+        "sets at 90 %, groups: broken; 0.71, interval 0.60 to 0.80, p < 0.001, 80 rows; group b"
     )
 
 
