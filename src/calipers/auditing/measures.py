@@ -66,12 +66,13 @@ def _score(name: str) -> Callable[[Rows], np.ndarray | None]:
     return lambda rows: None if rows.get("probabilities") is None else score_rows(rows)[name]
 
 
+INTERVAL_SCORE = Measure(name="interval score", rows=_interval_score)
 BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"))
 LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=log_loss_estimate)
 MEASURES = (
     Measure(name="coverage", rows=_covered, has_target=True),
     Measure(name="mean size", rows=_size),
-    Measure(name="interval score", rows=_interval_score),
+    INTERVAL_SCORE,
     Measure(name="mean error", rows=_error),
     BRIER_SCORE,
     LOG_LOSS,

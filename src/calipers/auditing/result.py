@@ -16,7 +16,7 @@ from calipers.report import audit_document, render_html, render_json, render_mar
 from calipers.results import EstimateTable, Finding, severity_rank, write_atomically
 
 if TYPE_CHECKING:
-    from calipers.auditing.repairing import Repair
+    from calipers.auditing.repair import Repair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -1,0 +1,12 @@
+"""A repair of stated uncertainty: chosen by evidence, judged on untouched rows, kept as data.
+
+`Repair` is what ``audit.repair()`` gives; `load_repair` reads a saved one.
+"""
+
+from calipers.auditing.repair.result import Repair, SavedRepair, load_repair
+
+__all__ = ["Repair", "SavedRepair", "load_repair"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
