@@ -18,6 +18,7 @@ from calipers.inputs.rows import Rows
 FOLDS = 2
 # Slices of fewer rows say too little to decide by.
 FEWEST_SLICE_ROWS = 30
+TENTHS = 10
 # Shortfalls that differ by less, and sizes that differ by less than this share, count as equal.
 SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
@@ -237,7 +238,7 @@ def _order(trials: list[Trial], protect: bool) -> list[int]:
 def choose_map(rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
     """The plainest map of probabilities that no other one beats; None where none beats what was stated."""
     maps = recalibrations(rows)
-    fold, slices = rng.permutation(rows.n) % FOLDS, slices_of(rows, group_partitions(rows))
+    fold, slices = rng.permutation(rows.n) % FOLDS, slices_by_partition(rows, group_partitions(rows))
     changed = {"as stated": rows}
     for name, fit in maps.items():
         P = np.empty(rows["probabilities"].shape)
@@ -260,25 +261,38 @@ def _row_losses(rows: Rows) -> np.ndarray:
     return found
 
 
-def _probability_trial(name: str, rows: Rows, slices: list[tuple[str, np.ndarray]]) -> Trial:
+def _probability_trial(name: str, rows: Rows, slices: list[Slices]) -> Trial:
     P, y = rows["probabilities"].astype(float), rows["y"]
     at = np.ones(rows.n, dtype=int) if P.shape[1] == 2 else P.argmax(axis=1)
     stated = P[np.arange(rows.n), at]
-    off, spread = (y == at) - stated, stated * (1 - stated)
-    worst = ("all rows", 0.0)
-    for label, which in [("all rows", np.arange(rows.n)), *slices]:
-        gap = abs(float(off[which].mean())) - float(np.sqrt(spread[which].sum())) / len(which)
-        worst = (label, gap) if gap > worst[1] else worst
+    tenths = np.array_split(np.argsort(stated, kind="stable"), TENTHS)
+    own = [(f"tenth {i + 1} by stated probability", which) for i, which in enumerate(tenths)]
+    shortfall, noise, worst = _miscalibration((y == at) - stated, stated * (1 - stated), [*slices, own])
     scores = {m.name: float(np.average(r, weights=rows.weights)) for m in (BRIER_SCORE, LOG_LOSS)
               if (r := m.rows(rows)) is not None}  # fmt: skip
     return Trial(
-        promise="probabilities",
-        name=name,
-        rows=rows.n,
-        worst_slice=worst[0],
-        scores=scores,
-        shortfall=worst[1],
-    )
+        promise="probabilities", name=name, rows=rows.n, worst_slice=worst, scores=scores,
+        shortfall=shortfall, noise=noise,
+    )  # fmt: skip
+
+
+def _miscalibration(off: np.ndarray, variance: np.ndarray, slices: list[Slices]) -> tuple[float, float, str]:
+    """How far slices are off in the worst partition, the noise of its square, and the slice that is worst."""
+    found, worst = (-np.inf, 0.0), ("", -np.inf)
+    for partition in slices:
+        kept = [(label, which) for label, which in partition if len(which)]
+        if not kept:
+            continue
+        mass = np.array([len(which) for _, which in kept], dtype=float)
+        gaps = np.array([off[which].mean() for _, which in kept])
+        noise = np.array([variance[which].sum() for _, which in kept]) / mass**2
+        share = mass / mass.sum()
+        # The square of a gap holds its variance by noise alone; that of a normal square is twice its square.
+        square = float(np.sum(share * (gaps**2 - noise)))
+        found = max(found, (square, float(np.sqrt(2 * np.sum((share * noise) ** 2)))))
+        k = int(np.argmax(np.abs(gaps) - np.sqrt(noise)))
+        worst = max(worst, (kept[k][0], float(abs(gaps[k]) - np.sqrt(noise[k]))), key=lambda pair: pair[1])
+    return float(np.sqrt(max(0.0, found[0]))), found[1], worst[0]
 
 
 def _plainest(losses: np.ndarray, trials: list[Trial], weights: np.ndarray | None) -> int:
@@ -291,8 +305,9 @@ def _plainest(losses: np.ndarray, trials: list[Trial], weights: np.ndarray | Non
     better = [i for i in range(1, len(means)) if means[i] < means[0]]
     if not better:
         return 0
-    least = min(trials[i].shortfall for i in better)
-    able = [i for i in better if trials[i].shortfall <= least + SAME_SHORTFALL]
+    least = min((trials[i] for i in better), key=lambda trial: trial.shortfall)
+    allowed = least.shortfall**2 + max(least.noise, SAME_SHORTFALL**2)
+    able = [i for i in better if trials[i].shortfall ** 2 <= allowed]
     best = min(able, key=lambda i: means[i])
     noise = [np.std(losses[i] - losses[best]) / np.sqrt(losses.shape[1]) for i in able]
     return next(i for i, error in zip(able, noise, strict=True) if means[i] <= means[best] + error)

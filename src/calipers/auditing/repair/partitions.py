@@ -89,7 +89,8 @@ class GroupCells:
         """The label of every row; -1 for one that was not there when the repair was fitted."""
         labels, codes = _coded(rows, self.attribute)
         place = {label: i for i, label in enumerate(self.labels)}
-        return np.array([place.get(str(label), -1) for label in labels], dtype=np.intp)[codes]
+        cell_of_label = np.array([place.get(str(label), -1) for label in labels], dtype=np.intp)
+        return np.asarray(cell_of_label[codes])
 
     def names(self) -> list[str]:
         """The labels."""
@@ -244,7 +245,7 @@ class RegionCells:
         """The region of every row; -1 where no row was when the tree was fitted."""
         place = np.full(self.trees.value.shape[1], -1, dtype=np.intp)
         place[self.leaves] = np.arange(len(self.leaves))
-        return place[self.trees.leaves(self.codes.values(rows))]
+        return np.asarray(place[self.trees.leaves(self.codes.values(rows))])
 
     def names(self) -> list[str]:
         """Number of the region."""

@@ -97,8 +97,7 @@ class SavedRepair:
             )
         rows = rows_of_mapping(predictions, self.rule)
         new: dict[str, Any] = self.rule.apply(rows)
-        stated = predictions.get("probabilities")
-        if "probabilities" in new and np.ndim(stated) == 1:
+        if "probabilities" in new and np.ndim(predictions["probabilities"]) == 1:
             new["probabilities"] = new["probabilities"][:, 1]
         return new
 

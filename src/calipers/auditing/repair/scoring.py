@@ -123,4 +123,4 @@ class IntervalScore:
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The middle of each interval; infinite ones have none, and stay infinite."""
     with np.errstate(invalid="ignore"):
-        return (low + high) / 2
+        return np.asarray((low + high) / 2)

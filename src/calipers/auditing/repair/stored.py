@@ -18,6 +18,7 @@ from calipers.version import __version__
 
 FORMAT = 1
 _PARTS: dict[str, type] = {}
+_KINDS: dict[type, str] = {}
 Part = TypeVar("Part", bound=type)
 
 
@@ -25,8 +26,7 @@ def part(kind: str) -> Callable[[Part], Part]:
     """Register a frozen dataclass as a part that a stored repair may be made of."""
 
     def register(cls: Part) -> Part:
-        _PARTS[kind] = cls
-        cls.kind_stored = kind
+        _PARTS[kind], _KINDS[cls] = cls, kind
         return cls
 
     return register
@@ -36,7 +36,7 @@ def to_plain(value: Any) -> Any:
     """Plain JSON values of a part and of the parts inside it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"part": type(value).kind_stored} | fields  # type: ignore[attr-defined]
+        return {"part": _KINDS[type(value)]} | fields
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):

@@ -67,7 +67,7 @@ class CellThresholds:
 
     def at(self, rows: Rows, level: int) -> np.ndarray:
         """The threshold of every row; infinite for a cell without calibration rows."""
-        return self.values[:, level][self._used(rows)]
+        return np.asarray(self.values[:, level][self._used(rows)])
 
     def p_values(self, rows: Rows, scores: np.ndarray) -> np.ndarray:
         """The p-value of every label."""
@@ -89,7 +89,7 @@ class CellThresholds:
                 f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
                 "they get everything.", UnseenGroupWarning,
             )  # fmt: skip
-        return used
+        return np.asarray(used)
 
 
 def fit_cells(
@@ -169,8 +169,8 @@ class ConditionalThresholds:
         """What holds for exchangeable rows."""
         return (
             f"covers 1 - alpha in every cell of {len(self.partitions)} overlapping partitions, for "
-            "exchangeable new rows (conditional conformal prediction); combinations of cells without calibration "
-            "rows are outside it"
+            "exchangeable new rows (conditional conformal prediction); combinations of cells without "
+            "calibration rows are outside it"
         )
 
     def at(self, rows: Rows, level: int) -> np.ndarray:
