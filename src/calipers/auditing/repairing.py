@@ -24,7 +24,9 @@ FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
 # conformalise.
 CHOICE_SHARE = 0.5
-COVERAGE_CODES = {"CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL301", "CAL401", "CAL402"}
+COVERAGE_CODES = {
+    "CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL301", "CAL302", "CAL401", "CAL402"
+}  # fmt: skip
 SLICE_CODES = {"CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503"}
 
