@@ -46,7 +46,7 @@ class Trees:
         for first in range(0, len(values), _BLOCK):
             block = values[first : first + _BLOCK].T.copy()
             for t in range(len(self.feature)):
-                out[first : first + _BLOCK] += self.value[t][self._leaves(t, block)]
+                out[first : first + _BLOCK] += self.value[t].take(self._leaves(t, block))
         return out
 
     def leaves(self, values: np.ndarray, tree: int = 0) -> np.ndarray:
@@ -65,17 +65,19 @@ class Trees:
 
     def _leaves(self, tree: int, columns: np.ndarray) -> np.ndarray:
         feature, threshold = self.feature[tree].tolist(), self.threshold[tree].tolist()
-        sides = [columns[f] > t if np.isfinite(t) else None for f, t in zip(feature, threshold, strict=True)]
-        leaf = np.zeros(columns.shape[1], dtype=np.intp)
-        # The choice at each depth among the splits of that depth, by the path so far.
-        for depth in range(DEPTH):
-            level = sides[2**depth - 1 : 2 ** (depth + 1) - 1]
-            right = np.zeros(columns.shape[1], dtype=bool)
-            for path, side in enumerate(level):
-                if side is not None:
-                    right |= side & (leaf == path) if len(level) > 1 else side
-            leaf = 2 * leaf + right
-        return leaf
+
+        def below(node: int, depth: int) -> Any:
+            """The leaf of every row among those below a node; one number where no split is left."""
+            if depth == DEPTH:
+                return np.uint8(0)
+            left = below(2 * node + 1, depth + 1)
+            if threshold[node] == np.inf:
+                return left
+            right = below(2 * node + 2, depth + 1) + np.uint8(2 ** (DEPTH - depth - 1))
+            side = columns[feature[node]] > threshold[node]
+            return side.view(np.uint8) if depth == DEPTH - 1 else np.where(side, right, left)
+
+        return np.broadcast_to(below(0, 0), columns.shape[1:])
 
 
 def no_trees(start: float) -> Trees:

@@ -108,7 +108,7 @@ def rows_of_table(table: Any, rule: RepairRule, roles: Roles | None = None) -> t
     """The rows of a table, and the roles of its columns."""
     frame = _polars(table)
     roles = roles or roles_for(list(frame.columns), rule, place="the table")
-    found = columns_to_arrays(frame.select(roles.names()), roles, place="the table")
+    found = columns_to_arrays(frame.select(roles.names()), roles, place="the table", whole=False)
     rows = Rows(found.given, classes=rule.classes or None, alpha=rule.alphas)
     _require_width(rows, rule)
     return rows, roles
