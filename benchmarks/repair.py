@@ -200,8 +200,11 @@ def _regression_peers(p: Problem) -> dict[str, Callable[[], np.ndarray]]:
         return np.asarray(wrapped.predict_int(new, confidence=1 - ALPHA))
 
     def quantiles() -> np.ndarray:
-        ends = [HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0).fit(X, y).predict(new)
-                for q in (ALPHA / 2, 1 - ALPHA / 2)]  # fmt: skip
+        models = [
+            HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0)
+            for q in (ALPHA / 2, 1 - ALPHA / 2)
+        ]
+        ends = [model.fit(X, y).predict(new) for model in models]
         return np.sort(np.column_stack(ends), axis=1)
 
     return {
