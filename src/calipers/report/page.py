@@ -9,7 +9,14 @@ from importlib.resources import files
 from typing import Any
 
 from calipers.report.drawing import draw
-from calipers.report.words import MARKS, change_row, estimate_row, title_of
+from calipers.report.words import (
+    MARKS,
+    candidate_row,
+    change_row,
+    estimate_row,
+    repair_outcome,
+    title_of,
+)
 from calipers.results import Estimate
 from calipers.results.formatting import format_number
 from calipers.results.serialization import encode
@@ -70,6 +77,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
+            candidates=[candidate_row(c) for c in (document.get("repair") or {}).get("candidates", ())],
+            outcome=repair_outcome(document["repair"]) if document.get("repair") else "",
             style=asset("report.css"),
             script=asset("report.js"),
             data=_script_safe(
