@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.measurements import Design as AuditDesign
-from calipers.auditing.repair.candidates import Design, candidates, learn_design
+from calipers.auditing.repair.candidates import Design, candidates, has_choice, learn_design
 from calipers.auditing.repair.changes import Change, coverage_changes, probability_changes
 from calipers.auditing.repair.choice import ChoiceRows, Trial, choose_map, choose_thresholds, slices_of
 from calipers.auditing.repair.result import Repair
@@ -99,6 +99,8 @@ def _chosen(
     )  # fmt: skip
     trials: list[Trial] = []
     conformal = bool(codes & COVERAGE_CODES and design.levels) and _has_scores(rest)
+    if conformal and not has_choice(rest):
+        return _one_threshold(rule, rest, design), [], None
     choosing = _random_part(rest, "choice", design, CHOICE_SHARE)
     choice, calibration = rest.take(choosing), rest.take(~choosing)
     if codes & PROBABILITY_CODES and rest.get("probabilities") is not None:
@@ -114,6 +116,14 @@ def _chosen(
         )
     rule, more, learnt = _conformalised(rule, choice, calibration, design, protect=bool(codes & SLICE_CODES))
     return rule, [*trials, *more], learnt
+
+
+def _one_threshold(rule: RepairRule, rest: Rows, design: AuditDesign) -> RepairRule:
+    """The only candidate, from all rows: where nothing is chosen none are kept for the choice."""
+    rng = design.generator("thresholds")
+    (only,) = candidates(learn_design(rest, rng), rest)
+    scores = [only.score.of_outcomes(rest, level) for level in range(len(rule.alphas))]
+    return replace(rule, score=only.score, thresholds=only.fit(rest, scores, rng))
 
 
 def _has_scores(rows: Rows) -> bool:

@@ -158,6 +158,12 @@ def _fitted_scores(
     return scores
 
 
+def has_choice(rows: Rows) -> bool:
+    """Whether there is more than one threshold on one score to choose from."""
+    further = ("X", "groups", "ease", "probabilities")
+    return any(rows.given.get(name) is not None for name in further) or len(_plain_scores(rows)) > 1
+
+
 def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
     """All candidates, plainest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
