@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,22 @@ def test_the_calibrated_file_has_the_format_and_all_columns_of_the_file(ending: 
         with np.load(place) as first, np.load(out / "calibrated.npz") as second:
             assert sorted(first.files) == sorted(second.files)
             assert first["alpha"].tolist() == second["alpha"].tolist()
+
+
+def test_the_sentence_and_the_numbers_below_it_are_about_the_same_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before, the sentence read 0.0016 and the line below 0.0025: two cross-fits with other folds."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=3000)
+    y = rng.random(3000) < p
+    stated = np.clip(1.8 * (p - 0.5) + 0.5, 0.0, 1.0)
+    pl.DataFrame({"y_true": y.astype(int), "p_0": 1 - stated, "p_1": stated}).write_csv(tmp_path / "rows.csv")
+    main(["calibrate", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr().out
+    said = re.search(r"becomes (0\.\d{4})", printed)
+    read = re.search(r"after: calibration_error (0\.\d+)", printed)
+    assert said is not None
+    assert read is not None
+    assert float(read[1]) == pytest.approx(float(said[1]), abs=6e-4)
+    assert "outcomes had been stated as impossible" in printed

@@ -68,3 +68,74 @@ def test_repair_writes_before_and_after(tmp_path: Path, capsys: pytest.CaptureFi
     document = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
     assert "CAL201" in document["repair"]["gone"]
     assert Path(file).read_bytes() == before
+
+
+def new_rows(path: Path, n: int = 40) -> pl.DataFrame:
+    """Rows without outcomes, with a column that no audit knows."""
+    frame = pl.DataFrame(
+        {
+            "name": [f"row {i}" for i in range(n)],
+            "lower": np.full(n, -2.0),
+            "upper": np.full(n, 2.0),
+            "group": np.where(np.arange(n) % 2, "hot", "cool"),
+        }
+    )
+    frame.write_parquet(path)
+    return frame
+
+
+def test_repair_writes_what_can_be_applied_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
+    frame = new_rows(tmp_path / "new.parquet")
+    words = ["--apply", str(tmp_path / "new.parquet"), "--out", str(out)]
+    assert main(["repair", file, *words]) == 0
+    once = pl.read_parquet(out / "new_repaired.parquet")
+    assert once.columns == frame.columns
+    assert once["name"].to_list() == frame["name"].to_list()
+    widths = (once["upper"] - once["lower"]).to_numpy()
+    assert (widths[1::2] > widths[::2]).all()  # the hot group needs wider intervals
+    later = tmp_path / "later"
+    assert main(["repair", "--load", str(out), str(tmp_path / "new.parquet"), "--out", str(later)]) == 0
+    assert "Guarantee: covers 1 - alpha in every cell" in capsys.readouterr().out
+    assert pl.read_parquet(later / "new_repaired.parquet").equals(once)
+
+
+def test_large_files_are_written_in_parts_that_hold_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
+    new_rows(tmp_path / "new.parquet", 100)
+    assert main(["repair", file, "--apply", str(tmp_path / "new.parquet"), "--out", str(out), "-q"]) == 0
+    monkeypatch.setattr("calipers.auditing.repair.files.rows_per_piece", lambda columns: 32)
+    assert main(["repair", "--load", str(out), str(tmp_path / "new.parquet"), "-q"]) == 0
+    parts = sorted((out / "new_repaired").iterdir())
+    assert [pl.read_parquet(part).height for part in parts] == [32, 32, 32, 4]
+    assert pl.read_parquet(out / "new_repaired").equals(pl.read_parquet(out / "new_repaired.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--apply", "new.parquet"], "--apply needs --out"),
+        (["--load", "x", "--apply", "new.parquet"], "--apply goes with a repair that is made of FILE"),
+        (["--load", "nowhere.json"], "there is no repair at nowhere.json"),
+    ],
+)
+def test_repair_refuses_what_does_not_fit_together(
+    tmp_path: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["repair", write_rows(tmp_path / "rows.csv", 2.0), *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_fault_that_is_left_decides_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sets alone state no scores, so their coverage cannot be mended."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1000)
+    sets = rng.random((1000, 2)) < 0.6
+    pl.DataFrame({"y_true": y, "set_0": sets[:, 0], "set_1": sets[:, 1]}).write_csv(tmp_path / "sets.csv")
+    assert main(["repair", str(tmp_path / "sets.csv")]) == 1
+    assert "Left: CAL101 issue" in capsys.readouterr().out
+    assert main(["repair", str(tmp_path / "sets.csv"), "--fail-on", "never", "-q"]) == 0

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "auditing.Picture": lambda: audit().pictures[0],
     "auditing.QuestionPlan": lambda: audit().plan[0],
     "auditing.Repair": lambda: audit().repair(),
+    "auditing.SavedRepair": lambda: auditing.SavedRepair(rule=audit().repair().rule),
     "conformal.TunedPredictor": lambda: conformal.TunedPredictor("lac", Ridge(), {"size": 1.25}),
     "datasets.BetaScores": datasets.BetaScores,
     "datasets.ClassSample": lambda: datasets.MixtureWorld().sample(300, random_state=0),
@@ -130,6 +131,9 @@ ARGUMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "performance.AlgorithmPerformance": (LogisticRegression(), {"loss": "zero_one"}),
     "performance.CandidatePerformance": (LogisticRegression(), {"loss": "zero_one"}),
     "performance.SymbolicPerformance": (LogisticRegression(), {"outcome": "correct"}),
+    "auditing.RepairedClassifier": (LogisticRegression(), {"repair": None}),
+    "auditing.RepairedRegressor": (Ridge(), {"repair": None}),
+    "conformal.AdaptiveConformal": (conformal.ConformalRegressor(), {}),
 }
 
 

@@ -5,7 +5,7 @@ from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.fitted_models import audit_model
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.power import rows_needed
-from calipers.auditing.repairing import Repair
+from calipers.auditing.repair import Repair, RepairedClassifier, RepairedRegressor, SavedRepair, load_repair
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit, audit_stream
 
@@ -15,10 +15,14 @@ __all__ = [
     "Picture",
     "QuestionPlan",
     "Repair",
+    "RepairedClassifier",
+    "RepairedRegressor",
+    "SavedRepair",
     "audit",
     "audit_model",
     "audit_stream",
     "compare",
+    "load_repair",
     "rows_needed",
 ]
 

@@ -87,6 +87,7 @@ def _matched_size(rows: Rows) -> np.ndarray | None:
     return None if matched is None else matched.contributions
 
 
+INTERVAL_SCORE = Measure(name="interval score", rows=_interval_score, of_prediction=True)
 BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"))
 LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=log_loss_estimate)
 COVERAGE = Measure(name="coverage", rows=_covered, has_target=True, of_prediction=True)
@@ -96,7 +97,7 @@ MEASURES = (
     COVERAGE,
     SIZE,
     MATCHED_SIZE,
-    Measure(name="interval score", rows=_interval_score, of_prediction=True),
+    INTERVAL_SCORE,
     Measure(name="mean error", rows=_error),
     BRIER_SCORE,
     LOG_LOSS,

@@ -1,58 +1,53 @@
-"""The repair of every fault, as code a reader can run.
-
-The names in capital-free words are the reader's own: ``model`` is the fitted model, ``X_held_out`` and
-``y_held_out`` are rows it has not seen, ``X_new`` the rows to predict.
-"""
+"""The repair of every fault, as code that runs as it is printed: ``found`` is the audit that it stands in."""
 
 from __future__ import annotations
 
-_CLASSIFIER = """from sklearn.frozen import FrozenEstimator
-from calipers.conformal import ConformalClassifier
+_SNIPPET = """# {why}
+repair = found.repair()  # found is this audit
+print(repair)
+repair.save("repair.json")
 
-predictor = ConformalClassifier(FrozenEstimator(model){options}).fit(X_held_out, y_held_out)
-predictor.conformalize(X_held_out, y_held_out{groups})
-sets = predictor.predict_set(X_new, alpha={alpha:g}{new_groups})"""
+from calipers.auditing import load_repair
 
-_REGRESSOR = """from sklearn.frozen import FrozenEstimator
-from calipers.conformal import ConformalRegressor
+new = load_repair("repair.json").apply(found.data.given)  # or the same columns of new rows"""
 
-predictor = ConformalRegressor(FrozenEstimator(model), alpha={alpha:g}{options}).fit(X_held_out, y_held_out)
-predictor.conformalize(X_held_out, y_held_out{groups})
-intervals = predictor.predict_interval(X_new{new_groups})"""
-
-_CALIBRATE = """from calipers.calibration import IsotonicCalibrator
-
-calibrator = IsotonicCalibrator().fit(probabilities_held_out, y_held_out)
-probabilities = calibrator.predict(probabilities_new)"""
+_THRESHOLDS = (
+    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on rows kept for the choice,\n"
+    "# the winner is conformalised on others and judged on untouched ones."
+)
 
 
 def reconformalise(task: str, alpha: float) -> str:
-    """Conformalise again, on fresh rows."""
-    return _fill(task, alpha)
+    """Conformalise again."""
+    return _fill(task, alpha, "from fresh rows")
 
 
 def by_group(task: str, alpha: float) -> str:
-    """A threshold per group (Mondrian)."""
-    return _fill(task, alpha, groups=", groups=groups_held_out", new_groups=", groups=groups_new")
+    """A threshold per group or region, or conditional on several of them."""
+    return _fill(task, alpha, "per group, region or foretold coverage")
 
 
 def by_difficulty(task: str, alpha: float) -> str:
-    """A threshold per bin of difficulty."""
-    imports = "from calipers.difficulty import DifficultyBins\n"
-    return imports + _fill(task, alpha, options=", groups=DifficultyBins(n_bins=10)")
+    """A threshold per part along difficulty, or a score that knows it."""
+    return _fill(task, alpha, "along difficulty")
 
 
 def narrower(task: str, alpha: float) -> str:
     """Sets by the score that makes them smallest on average; intervals as wide as the features ask."""
-    score = "normalized" if task == "regression" else "lac"
-    return _fill(task, alpha, options=f', nonconformity="{score}"')
+    return _fill(
+        task, alpha, "as wide as the features ask" if task == "regression" else "with the smallest sets"
+    )
 
 
 def calibrate() -> str:
-    """A monotone map of the probabilities, fitted on held-out rows."""
-    return _CALIBRATE
+    """A map of the probabilities."""
+    why = (
+        "Maps of the probabilities are compared on rows that did not fit them, and the plainest of the best\n"
+        "# is judged on untouched rows."
+    )
+    return _SNIPPET.format(why=why)
 
 
-def _fill(task: str, alpha: float, *, options: str = "", groups: str = "", new_groups: str = "") -> str:
-    template = _REGRESSOR if task == "regression" else _CLASSIFIER
-    return template.format(alpha=alpha, options=options, groups=groups, new_groups=new_groups)
+def _fill(task: str, alpha: float, how: str) -> str:
+    noun = "intervals" if task == "regression" else "sets"
+    return _SNIPPET.format(why=_THRESHOLDS.format(noun=noun, alpha=alpha, how=how))

@@ -19,7 +19,7 @@ from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank
 from calipers.results.plotting import Plotted
 
 if TYPE_CHECKING:
-    from calipers.auditing.repairing import Repair
+    from calipers.auditing.repair import Repair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

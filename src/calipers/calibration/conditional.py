@@ -50,6 +50,8 @@ class ConditionalCalibrator(BinaryCalibrator):
     before_, after_ : Estimate
         Calibration error as stated, and of the chosen candidate's cross-fitted probabilities (None when not
         needed).
+    preview_ : array or None
+        The cross-fitted probabilities that ``after_`` is about.
     test_ : Estimate
         The verdict of all tests before repair; its ``p_value`` decides.
     verdict_ : str
@@ -97,10 +99,12 @@ class ConditionalCalibrator(BinaryCalibrator):
         weights = None if rows.weights is None else as_numpy(rows.weights)
         rng = generator(self.random_state)
         self.before_ = calibration_error(y, p, sample_weight=weights, random_state=rng)
-        self.test_ = _verdict(p, y, weights, rng)
+        tests = calibration_tests(y, p, sample_weight=weights, random_state=rng)
+        self.test_, self._impossible = tests["verdict"], tests["impossible"]
         self.needed_ = _p(self.test_) < self.alpha
         self.calibrator_: BinaryCalibrator | None = None
         self.after_: Estimate | None = None
+        self.preview_: np.ndarray | None = None
         if self.needed_:
             self._repair(p, y, weights, rng)
         self.repaired_ = self.calibrator_ is not None
@@ -117,6 +121,7 @@ class ConditionalCalibrator(BinaryCalibrator):
             if score >= best:
                 continue
             best = score
+            self.preview_ = preview
             self.after_ = calibration_error(y, preview, sample_weight=weights, random_state=rng)
             self.calibrator_ = clone(candidate).fit(p, y, weights)
             if _p(_verdict(preview, y, weights, rng)) >= self.alpha:
@@ -132,7 +137,9 @@ class ConditionalCalibrator(BinaryCalibrator):
 
     def _sentence(self) -> str:
         before = f"calibration error {float(self.before_):.4f}"
-        verdict = f"verdict of all tests {p_in_words(_p(self.test_))}"
+        verdict = f"five tests of calibration together: {p_in_words(_p(self.test_))}"
+        if self.needed_ and float(self._impossible) > 0:
+            verdict += f"; {float(self._impossible):g} outcomes had been stated as impossible"
         if not self.needed_:
             return f"Left alone: {before} is what a calibrated model reads ({verdict})."
         if self.calibrator_ is None or self.after_ is None:

@@ -107,9 +107,9 @@ def calibrate(file: Path, settings: Settings, *, method: str, folds: int) -> Cal
         )
     rng = np.random.default_rng(settings.seed or 0)
     labels = positive_labels(predictions)
-    calibrator, verdict = choose(method, stated, labels, predictions, rng)
-    calibrated = stated
-    if calibrator is not None:
+    calibrator, verdict, preview = choose(method, stated, labels, predictions, rng, folds)
+    calibrated = stated if preview is None else like(preview, stated)
+    if calibrator is not None and preview is None:
         parts = rng.permutation(len(labels)) % folds
         base = stated[:, 1] if stated.ndim == 2 and stated.shape[1] == 2 else stated
         found = cross_fit(calibrator, base, labels, weights, parts)
@@ -136,9 +136,13 @@ def positive_labels(predictions: ArraySource) -> Any:
 
 
 def choose(
-    method: str, stated: Any, labels: Any, predictions: ArraySource, rng: np.random.Generator
-) -> tuple[Any, str]:
-    """The calibrator of a method, None to leave everything alone, and a sentence."""
+    method: str, stated: Any, labels: Any, predictions: ArraySource, rng: np.random.Generator, folds: int
+) -> tuple[Any, str, Any]:
+    """The calibrator of a method, None to leave everything alone, a sentence, and what it was judged by.
+
+    That are the cross-fitted probabilities of the choice, where there was one: they are written and audited,
+    so that the sentence and the numbers below it are about the same.
+    """
     from calipers.calibration import (
         IsotonicCalibrator,
         LinkCalibrator,
@@ -151,16 +155,17 @@ def choose(
     several = stated.ndim == 2 and stated.shape[1] > 2
     columns = range(stated.shape[1]) if several else None
     if several and method in {"auto", "temperature"}:
-        return TemperatureCalibrator(classes=columns), "Calibrated by one softmax temperature."
+        return TemperatureCalibrator(classes=columns), "Calibrated by one softmax temperature.", None
     if method == "auto":
         base = stated[:, 1] if stated.ndim == 2 else stated
         weights = predictions.given.get("sample_weight")
-        chosen = calibrate_if_needed(base, labels, sample_weight=weights, random_state=rng)
-        return chosen.calibrator_, chosen.verdict_
+        chosen = calibrate_if_needed(base, labels, sample_weight=weights, n_folds=folds, random_state=rng)
+        return chosen.calibrator_, chosen.verdict_, chosen.preview_
     special = {"isotonic": IsotonicCalibrator, "venn-abers": VennAbersCalibrator}
     one = special[method]() if method in special else LinkCalibrator(method)
     made = OneVsRestCalibrator(one, classes=columns) if several else one
-    return made, f"Calibrated by {method}{', one class against the rest' if several else ''}, as asked."
+    said = f"Calibrated by {method}{', one class against the rest' if several else ''}, as asked."
+    return made, said, None
 
 
 def like(calibrated: Any, stated: Any) -> Any:

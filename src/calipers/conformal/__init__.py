@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calipers.conformal.adaptive import AdaptiveConformal
     from calipers.conformal.classifier import ConformalClassifier
     from calipers.conformal.neighbours import TransductiveKNNClassifier
     from calipers.conformal.p_values import conformal_p_values
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module of this room it lives in.
 _MODULES = {
+    "AdaptiveConformal": "adaptive",
     "ConformalClassifier": "classifier",
     "ConformalRegressor": "regressor",
     "LikelihoodRatio": "weighted",
@@ -58,6 +60,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "AdaptiveConformal",
     "ConformalClassifier",
     "ConformalRegressor",
     "LikelihoodRatio",

@@ -63,7 +63,7 @@ class LikelihoodRatio(BaseEstimator):
         if n == 0 or m == 0:
             raise InputError(f"X and X_target must have at least one row each, got {n} and {m}.")
         model = _default_classifier() if self.classifier is None else clone(self.classifier)
-        self.classifier_ = model.fit(_stack(X, X_target), np.repeat([0, 1], [n, m]))
+        self.classifier_ = model.fit(stack_rows(X, X_target), np.repeat([0, 1], [n, m]))
         self.prior_odds_ = m / n
         return self
 
@@ -80,7 +80,8 @@ def _default_classifier() -> Any:
     return LogisticRegression()
 
 
-def _stack(first: Any, second: Any) -> Any:
+def stack_rows(first: Any, second: Any) -> Any:
+    """The rows of two tables of the same kind, one after the other."""
     if is_frame(first):
         import narwhals as nw
 

@@ -12,7 +12,14 @@ from calipers.report.cards import fault_cards, one_line_each, prose, what_to_add
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
 from calipers.report.svg_axes import moment_of
-from calipers.report.words import MARKS, change_row, estimate_row, title_of
+from calipers.report.words import (
+    MARKS,
+    candidate_row,
+    change_row,
+    estimate_row,
+    repair_outcome,
+    title_of,
+)
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
 from calipers.results.promise_table import ANSWER_MARKS
@@ -106,6 +113,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
+            candidates=[candidate_row(c) for c in (document.get("repair") or {}).get("candidates", ())],
+            outcome=repair_outcome(document["repair"]) if document.get("repair") else "",
             style=asset("report.css"),
             script=asset("report.js"),
             data=_script_safe(

@@ -120,7 +120,40 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
         "|---|---:|---:|---|---|",
     ]
     lines += ["| " + " | ".join(_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]]
+    lines += ["", repair_outcome(repair)]
+    if repair.get("candidates"):
+        lines += [
+            "",
+            "| candidate | coverage | worst slice | mean size | scores | |",
+            "|---|---:|---|---:|---|---|",
+        ]
+        lines += ["| " + " | ".join(_cell(c) for c in candidate_row(t)) + " |" for t in repair["candidates"]]
     return "\n".join(lines)
+
+
+def repair_outcome(repair: Mapping[str, Any]) -> str:
+    """What became of the faults, and what is left, in a few sentences."""
+    kinds = [
+        f"{kind}: {', '.join(repair[kind])}"
+        for kind in ("gone", "milder", "unchanged", "new")
+        if repair.get(kind)
+    ]
+    said = f"Faults {'; '.join(kinds)}." if kinds else "There were no faults on these rows, before or after."
+    left = " ".join(repair.get("left", ()))
+    return said + (f" Left: {left}" if left else "")
+
+
+def candidate_row(trial: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
+    """A candidate: name, coverage, worst slice, mean size, proper scores, and whether it was chosen."""
+    worst = trial["worst_slice"]
+    if trial["worst_coverage"] is not None:
+        worst = f"{trial['worst_coverage']:.3f} in {worst}"
+    shown = [
+        "" if trial[key] is None else f"{trial[key]:.{digits}g}"
+        for key, digits in (("coverage", 3), ("mean_size", 4))
+    ]
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in trial["scores"].items())
+    return trial["name"], shown[0], worst, shown[1], scores, "chosen" if trial["chosen"] else ""
 
 
 def _markdown_fault(finding: Mapping[str, Any]) -> str:

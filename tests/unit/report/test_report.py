@@ -81,7 +81,7 @@ def test_the_table_of_promises_is_drawn_and_said(found: calipers.auditing.Audit)
     cells = re.findall(r'<td class="cell ([\w-]+)"', table)
     assert cells == ["broken", "kept", "cannot-tell", "not-asked"]
     assert (
-        "all rows: broken; 0.800, interval 0.780 to 0.820, p\u00a0&lt;\u00a00.0001, 12\u202f000 rows" in table
+        "all rows: broken; 0.800, interval 0.780 to 0.820, p\u00a0&lt;\u00a00.001, 12\u202f000 rows" in table
     )
     assert 'class="promises"' not in found.to_html() or "promises" in found.to_dict()
 

@@ -70,7 +70,8 @@ def columns_to_arrays(frame: pl.DataFrame, roles: Roles, *, place: str, whole: b
     table = _Table(frame, roles, place, whole)
     given = {argument: _READ[fields_of(argument)[0].layout](table, argument) for argument in roles.columns}
     labels = table.class_labels()
-    typed = None if len(labels) < 2 else _typed_labels(labels, given["y_true"], place)
+    named = len(labels) > 1 and "y_true" in given
+    typed = _typed_labels(labels, given["y_true"], place) if named else None
     return Arguments(given, typed)
 
 

@@ -1,4 +1,4 @@
-"""The repair loop: learnt on some rows, judged on others, never better inside the noise."""
+"""The repair loop: chosen and fitted on some rows, judged on others, never better inside the noise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import calipers
-from calipers.auditing.remedies import best_temperature, sharpened
-from calipers.auditing.repairing import Change
+from calipers.auditing.repair.changes import Change
 from calipers.datasets import MixtureWorld
 from calipers.exceptions import InputError
 from calipers.results import Estimate
@@ -40,7 +39,8 @@ def test_before_and_after_are_measured_on_the_same_untouched_rows(seed: int) -> 
     assert repaired.before.data["y"].tolist() == repaired.after.data["y"].tolist()
     # Untouched rows keep their outcome and their group; only the prediction changes.
     assert repaired.after.data["groups"].tolist() == repaired.before.data["groups"].tolist()
-    assert repaired.after.design.n_calibration == 1500
+    # Half of the other 1500 rows chose the candidate, half conformalised it.
+    assert repaired.after.design.n_calibration == 750
 
 
 def test_over_confident_probabilities_are_recalibrated(seed: int) -> None:
@@ -72,18 +72,6 @@ def test_sets_without_scores_cannot_be_conformalised_again() -> None:
     audit = calipers.audit(y, sets=sets, random_state=0)
     assert "CAL101" in {finding.code for finding in audit.faults}
     assert audit.repair().steps == ()
-
-
-def test_temperature_is_found_back() -> None:
-    rng = np.random.default_rng(3)
-    P = rng.dirichlet(np.ones(4), size=20_000)
-    y = (rng.random((20_000, 1)) > P.cumsum(axis=1)).sum(axis=1)
-    assert best_temperature(sharpened(P, 0.5), y) == pytest.approx(2.0, rel=0.05)
-
-
-def test_sharpened_probabilities_by_hand() -> None:
-    # 0.8^2 / (0.8^2 + 0.2^2) = 0.64 / 0.68
-    assert sharpened(np.array([[0.8, 0.2]]), 0.5)[0, 0] == pytest.approx(0.64 / 0.68)
 
 
 def change(
@@ -130,6 +118,61 @@ def test_a_change_is_better_only_beyond_the_noise_and_towards_its_target(case: s
     assert found.verdict == expected
 
 
+def risky_features(n: int, seed: int) -> dict[str, np.ndarray]:
+    """Noise that follows two features; the groups have nothing to do with it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 4))
+    y = X[:, 2] + (0.3 + 2 * (X[:, 0] > 0.8) + X[:, 1]) * rng.normal(size=n)
+    intervals = np.column_stack([X[:, 2] - 2.2, X[:, 2] + 2.2])
+    return {"y_true": y, "intervals": intervals, "X": X, "groups": rng.choice(list("abc"), n)}
+
+
+def test_groups_that_do_not_matter_do_not_hide_the_risky_rows() -> None:
+    repaired = calipers.audit(**risky_features(4000, 0), random_state=0).repair()
+    risky = next(c for c in repaired.changes if "risky" in c.measure)
+    assert float(risky.before) < 0.7
+    # A fifth of 1000 calibration rows and of 2000 untouched rows: three and a half standard deviations.
+    assert abs(float(risky.after) - 0.9) < 3.5 * np.sqrt(0.09 / 200 + 0.09 / 400)
+    assert "CAL202" in {*repaired.gone, *repaired.milder}
+
+
+def test_every_candidate_is_listed_and_one_is_chosen() -> None:
+    repaired = calipers.audit(**risky_features(2000, 1), random_state=0).repair()
+    trials = [t for t in repaired.trials if t.promise == "coverage"]
+    names = " | ".join(t.name for t in trials)
+    for words in (
+        "one threshold",
+        "per group",
+        "foretold",
+        "region",
+        "normalised",
+        "quantiles",
+        "conditional",
+    ):
+        assert words in names, words
+    assert sum(t.chosen for t in trials) == 1
+    chosen = next(t for t in trials if t.chosen)
+    best = min(trials, key=lambda t: t.shortfall)
+    assert chosen.shortfall**2 <= best.shortfall**2 + max(best.noise, 0.01**2)
+    assert chosen.mean_size <= 1.02 * best.mean_size
+    assert repaired.to_dict()["repair"]["candidates"][0]["name"] == repaired.trials[0].name
+
+
+def test_what_is_left_is_said() -> None:
+    """A repair of coverage cannot mend that intervals are narrow where the ease says hard."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 1500)
+    sets = rng.random((1500, 3)) < 0.7
+    repaired = calipers.audit(y, sets=sets, random_state=0).repair()
+    assert repaired.steps == ()
+    assert {f.code for f in repaired.left} == set(repaired.unchanged) != set()
+    document = repaired.to_dict()["repair"]
+    assert document["unchanged"] == list(repaired.unchanged)
+    assert len(document["left"]) == len(repaired.left)
+    text = str(repaired)
+    assert all(f"Left: {finding}" in text for finding in repaired.left)
+
+
 def test_the_report_of_a_repair_shows_before_and_after() -> None:
     repaired = calipers.audit(**heteroscedastic(2000, 0), random_state=0).repair()
     page, text = repaired.to_html(), repaired.to_markdown()
@@ -142,3 +185,12 @@ def test_too_few_rows_are_refused() -> None:
     audit = calipers.audit(np.zeros(100), intervals=np.tile([-1.0, 1.0], (100, 1)))
     with pytest.raises(InputError, match="at least 200 rows, got 100"):
         audit.repair()
+
+
+def test_the_report_lists_candidates_and_what_is_left() -> None:
+    repaired = calipers.audit(**heteroscedastic(2000, 0), random_state=0).repair()
+    page, text = repaired.to_html(), repaired.to_markdown()
+    for document in (page, text):
+        assert "ends shifted, a threshold per group" in document
+        assert "Faults gone: CAL201" in document
+    assert "Guarantee: covers 1 - alpha in every cell" in page

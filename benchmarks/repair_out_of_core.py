@@ -1,0 +1,116 @@
+"""A repair applied to many rows in a file: time beside reading and writing them, and memory.
+
+Run with ``python -m benchmarks.repair_out_of_core [--rows 10000000]``. Each run is a process of its own, so
+that its peak memory is its own: the file is read and written part by part as it is, then through a repair of
+each kind: one threshold, a threshold per group, and one that reads features by boosted trees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import calipers
+from calipers.auditing.repair import load_repair
+from calipers.auditing.repair.files import repair_file
+from calipers.auditing.repair.rule import RepairRule
+from calipers.inputs.block_sizes import rows_per_piece
+from calipers.inputs.files.formats import write_table
+from calipers.inputs.files.readers import open_file
+
+FEATURES = 4
+
+
+def rows(n: int, seed: int) -> pl.DataFrame:
+    """Intervals whose coverage depends on a group and on features."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, FEATURES))
+    group = rng.integers(0, 4, n)
+    center = X[:, 2]
+    spread = 0.3 + 2 * (X[:, 0] > 0.8) + X[:, 1] + 0.5 * group
+    return pl.DataFrame(
+        {"y_true": center + spread * rng.normal(size=n), "lower": center - 2.5, "upper": center + 2.5}
+        | {f"x{j}": X[:, j] for j in range(FEATURES)}
+        | {"group": np.array(["a", "b", "c", "d"])[group]}
+    )
+
+
+def make_repairs(folder: Path) -> list[str]:
+    """Repairs of each kind, saved."""
+    frame = rows(4000, 0)
+    given = {
+        "y_true": frame["y_true"].to_numpy(),
+        "intervals": frame.select("lower", "upper").to_numpy(),
+    }
+    X, groups = frame.select([f"x{j}" for j in range(FEATURES)]), frame["group"].to_numpy()
+    kinds = {
+        "one threshold or scale": {},
+        "per group": {"groups": groups},
+        "trees": {"X": X, "groups": groups},
+    }
+    for name, further in kinds.items():
+        calipers.audit(**given, **further, random_state=0).repair().save(folder / f"{name}.json")
+    return list(kinds)
+
+
+def write_as_it_is(path: Path, folder: Path) -> None:
+    """Read and write part by part: what a repair cannot be faster than."""
+    reader = open_file(str(path))
+    names = list(reader.columns)
+    parts = reader.batches(0, reader.n_rows, names, rows_per_piece(len(names)))
+    for number, frame in enumerate(parts):
+        write_table(frame, str(folder / f"part-{number:05d}.parquet"))
+
+
+def one_run(kind: str, folder: Path) -> None:
+    """One kind in this process: seconds and peak memory in MiB."""
+    source = folder / "rows.parquet"
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        begin = time.perf_counter()
+        if kind == "as it is":
+            write_as_it_is(source, Path(out))
+        else:
+            rule = load_repair(folder / f"{kind}.json").rule
+            assert isinstance(rule, RepairRule)
+            repair_file(rule, source, Path(out))
+        spent = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{spent:.2f} {peak:.0f}")
+
+
+def main() -> None:
+    """Print a table of seconds, ratios and memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--run", default="")
+    parser.add_argument("--folder", default="")
+    chosen = parser.parse_args()
+    if chosen.run:
+        one_run(chosen.run, Path(chosen.folder))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place, step = Path(folder), 1_000_000
+        parts = [rows(min(step, chosen.rows - first), first) for first in range(0, chosen.rows, step)]
+        pl.concat(parts).write_parquet(place / "rows.parquet")
+        del parts
+        base = 0.0
+        print("| what is done | seconds | beside reading and writing | peak memory |\n|---|---:|---:|---:|")
+        for kind in ("as it is", *make_repairs(place)):
+            words = [sys.executable, "-m", "benchmarks.repair_out_of_core", "--run", kind, "--folder", folder]
+            done = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+            base = base or float(done[0])
+            print(
+                f"| {kind} | {float(done[0]):.1f} | {float(done[0]) / base:.2f} | {done[1]} MiB |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

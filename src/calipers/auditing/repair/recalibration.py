@@ -1,0 +1,342 @@
+"""Maps of stated probabilities, each written down by a few numbers: candidates for a recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from calipers.auditing.repair.boosted_trees import Trees, boost
+from calipers.auditing.repair.feature_codes import FeatureCodes
+from calipers.auditing.repair.partitions import GroupCells, group_partitions
+from calipers.auditing.repair.stored import part
+from calipers.calibration import (
+    IsotonicCalibrator,
+    LinkCalibrator,
+    TemperatureCalibrator,
+    VennAbersCalibrator,
+)
+from calipers.inference import fit_logistic
+from calipers.inputs.rows import Rows
+
+# Probabilities are kept so far from 0 and 1 before a logarithm.
+_TINY = 1e-6
+# Classes beyond which a map per class has too little to learn from.
+MOST_CLASSES = 20
+MOST_BOOSTED_CLASSES = 4
+# Rows of a group below which it follows all rows; a group of so many rows goes half its own way.
+FEWEST_ROWS = 50
+_PULL = 20.0
+
+
+@part("temperature")
+@dataclass(frozen=True, slots=True)
+class Temperature:
+    """Probabilities to the power 1/T, brought back to sum 1.
+
+    Parameters
+    ----------
+    temperature : float
+        T; above 1 the model was over-confident.
+    """
+
+    temperature: float
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        return f"temperature {self.temperature:.3g}"
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        return sharpened(rows["probabilities"].astype(float), self.temperature)
+
+
+def sharpened(P: np.ndarray, temperature: Any) -> np.ndarray:
+    """Probabilities to the power 1/temperature, brought back to sum 1."""
+    logs = np.log(np.maximum(P, 1e-30)) / temperature
+    raised = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+@part("curves")
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """A non-decreasing curve per class through knots, then rows divided by their sums.
+
+    Parameters
+    ----------
+    name : str
+        How the curves were fitted.
+    knots : tuple of arrays (2, m)
+        Stated and calibrated probability, per class; one curve, of the positive class, for two classes.
+    """
+
+    name: str
+    knots: tuple[np.ndarray, ...]
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        return f"{self.name} map" + (" of the positive class" if len(self.knots) == 1 else " per class")
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        P = rows["probabilities"].astype(float)
+        if len(self.knots) == 1:
+            return two_columns(np.interp(P[:, 1], *self.knots[0]))
+        return normalised(np.column_stack([np.interp(P[:, k], *own) for k, own in enumerate(self.knots)]), P)
+
+
+@part("beta")
+@dataclass(frozen=True, slots=True)
+class Beta:
+    """The log-odds ``a log p - b log(1 - p) + c`` of the positive class.
+
+    Parameters
+    ----------
+    a, b, c : float
+        The coefficients.
+    """
+
+    a: float
+    b: float
+    c: float
+    needs: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[str] = "beta map of the positive class"
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        p = np.clip(rows["probabilities"][:, 1].astype(float), _TINY, 1 - _TINY)
+        return two_columns(expit(self.a * np.log(p) - self.b * np.log1p(-p) + self.c))
+
+
+@part("venn-abers")
+@dataclass(frozen=True, slots=True, eq=False)
+class VennAbers:
+    """The merged probability of two isotonic fits with the new row in them.
+
+    Parameters
+    ----------
+    scores, lower, upper : arrays
+        Distinct stated probabilities, and both probabilities of a new row there.
+    """
+
+    scores: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    needs: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[str] = "Venn-Abers map of the positive class"
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        fitted = VennAbersCalibrator()
+        fitted.scores_, fitted.p0_, fitted.p1_ = self.scores, self.lower, self.upper
+        return two_columns(np.asarray(fitted.predict(rows["probabilities"][:, 1].astype(float))))
+
+
+@part("per segment")
+@dataclass(frozen=True, slots=True, eq=False)
+class PerSegment:
+    """A line of log-odds per group, or a temperature per group for several classes.
+
+    Parameters
+    ----------
+    partition : GroupCells
+        The groups.
+    lines : array (groups + 1, 2)
+        Intercept and slope of each group; the last is for all rows.
+    """
+
+    partition: GroupCells
+    lines: np.ndarray
+    needs: ClassVar[tuple[str, ...]] = ("groups",)
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        return f"a map for each of {len(self.lines) - 1} groups"
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        P, own = rows["probabilities"].astype(float), self.lines[self.partition.cells(rows)]
+        if P.shape[1] > 2:
+            return sharpened(P, 1.0 / own[:, 1:])
+        return two_columns(expit(own[:, 0] + own[:, 1] * log_odds(P[:, 1])))
+
+
+@part("multicalibrated")
+@dataclass(frozen=True, slots=True, eq=False)
+class Multicalibrated:
+    """Log-odds corrected by boosted trees over groups, features and the stated log-odds.
+
+    Parameters
+    ----------
+    partitions : tuple of GroupCells
+        Groups the trees may split by.
+    codes : FeatureCodes or None
+        Features they may split by.
+    trees : tuple of Trees
+        One sum per class; one, of the positive class, for two classes.
+
+    Notes
+    -----
+    Trees are added as long as they lower the log loss on rows kept aside, perhaps none: what they change was
+    worth it on rows that did not fit them. A leaf is a group, an intersection or a region, within a range of
+    the stated probability, so each step corrects the calibration of such a slice.
+    """
+
+    partitions: tuple[GroupCells, ...]
+    codes: FeatureCodes | None
+    trees: tuple[Trees, ...]
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        return (
+            f"multicalibrated over groups, regions and stated probability by {len(self.trees[0].value)} trees"
+        )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Groups and features, where there are some."""
+        return (*(("groups",) if self.partitions else ()), *(("X",) if self.codes is not None else ()))
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        P, values = rows["probabilities"].astype(float), self.values(rows)
+        stated = log_odds(P)
+        columns = [1] if len(self.trees) == 1 else range(P.shape[1])
+        new = [
+            expit(stated[:, k] + trees.predict(np.column_stack([values, stated[:, k]]).astype(np.float32)))
+            for k, trees in zip(columns, self.trees, strict=True)
+        ]
+        return two_columns(new[0]) if len(new) == 1 else normalised(np.column_stack(new), P)
+
+    def values(self, rows: Rows) -> np.ndarray:
+        """What trees split by, but for the log-odds: an indicator per group, and the features."""
+        columns = [(p.cells(rows) == k).astype(float) for p in self.partitions for k in range(len(p.labels))]
+        own = np.column_stack(columns) if columns else np.empty((rows.n, 0))
+        return own if self.codes is None else np.column_stack([own, self.codes.values(rows)])
+
+
+def log_odds(p: np.ndarray) -> np.ndarray:
+    """The log-odds, of probabilities kept away from 0 and 1."""
+    clipped = np.clip(p, _TINY, 1 - _TINY)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def two_columns(positive: np.ndarray) -> np.ndarray:
+    """Both probabilities of two classes."""
+    return np.column_stack([1.0 - positive, positive])
+
+
+def normalised(raw: np.ndarray, stated: np.ndarray) -> np.ndarray:
+    """Rows divided by their sums; a row of zeros keeps what was stated."""
+    sums = raw.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, raw / np.where(sums > 0, sums, 1.0), stated)
+
+
+def fit_temperature(rows: Rows, rng: np.random.Generator) -> Temperature:
+    """The temperature at which the outcomes are most likely."""
+    K = rows["probabilities"].shape[1]
+    fitted = TemperatureCalibrator(classes=list(range(K))).fit(rows["probabilities"].astype(float), rows["y"])
+    return Temperature(float(fitted.temperature_))
+
+
+def fit_beta(rows: Rows, rng: np.random.Generator) -> Beta:
+    """Beta calibration by likelihood."""
+    p = np.clip(rows["probabilities"][:, 1].astype(float), _TINY, 1 - _TINY)
+    c, a, b = LinkCalibrator("beta").fit(p, rows["y"] == 1).coefficients_
+    return Beta(float(a), float(b), float(c))
+
+
+def fit_isotonic(rows: Rows, rng: np.random.Generator) -> Curves:
+    """Isotonic regression of each class; knots are the ends of its steps."""
+    P, y = rows["probabilities"].astype(float), rows["y"]
+    columns = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return Curves("isotonic", tuple(_steps(P[:, k], y == k) for k in columns))
+
+
+def _steps(p: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    at = np.unique(p)
+    values = np.asarray(IsotonicCalibrator().fit(p, happened).predict(at), dtype=float)
+    ends = np.ones(len(at), dtype=bool)
+    ends[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
+    return np.stack([at[ends], values[ends]])
+
+
+def fit_venn_abers(rows: Rows, rng: np.random.Generator) -> VennAbers:
+    """Inductive Venn-Abers of the positive class."""
+    fitted = VennAbersCalibrator().fit(rows["probabilities"][:, 1].astype(float), rows["y"] == 1)
+    return VennAbers(fitted.scores_, fitted.p0_, fitted.p1_)
+
+
+def fit_segments(rows: Rows, rng: np.random.Generator) -> PerSegment:
+    """A line of log-odds per group, pulled towards that of all rows."""
+    partition = group_partitions(rows)[0]
+    cells, several = partition.cells(rows), rows["probabilities"].shape[1] > 2
+    fit: Callable[[Rows, Any], np.ndarray] = _group_temperature if several else _line
+    pooled = fit(rows, None)
+    lines = []
+    for k in range(len(partition.labels)):
+        own = np.flatnonzero(cells == k)
+        lines.append(pooled if len(own) < FEWEST_ROWS else fit(rows.take(own), pooled))
+    return PerSegment(partition, np.array([*lines, pooled]))
+
+
+def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
+    s = log_odds(rows["probabilities"][:, 1].astype(float))
+    begin = np.array([0.0, 1.0]) if start is None else start
+    features, happened = np.column_stack([np.ones(rows.n), s]), (rows["y"] == 1).astype(float)
+    # The pull of some rows towards the start keeps small groups near all rows.
+    ridge = 1e-8 if start is None else _PULL / rows.n / 10
+    fit = fit_logistic(features, happened, start=begin, lower=np.array([-np.inf, 0.0]), ridge=ridge)
+    return np.asarray(fit.coefficients)
+
+
+def _group_temperature(rows: Rows, start: np.ndarray | None) -> np.ndarray:
+    inverse = 1.0 / fit_temperature(rows, np.random.default_rng(0)).temperature
+    if start is not None:
+        inverse = (rows.n * inverse + _PULL * float(start[1])) / (rows.n + _PULL)
+    return np.array([0.0, inverse])
+
+
+def fit_multicalibrated(rows: Rows, rng: np.random.Generator) -> Multicalibrated:
+    """Boosted corrections of the log-odds."""
+    codes = FeatureCodes.of(rows) if rows.given.get("X") is not None else None
+    map_ = Multicalibrated(tuple(group_partitions(rows)), codes, ())
+    P, values = rows["probabilities"].astype(float), map_.values(rows)
+    stated = log_odds(P)
+    columns = [1] if P.shape[1] == 2 else range(P.shape[1])
+    trees = tuple(
+        boost(
+            np.column_stack([values, stated[:, k]]).astype(np.float32), rows["y"] == k, rng,
+            loss="logistic", offset=stated[:, k],
+        )
+        for k in columns
+    )  # fmt: skip
+    return Multicalibrated(map_.partitions, codes, trees)
+
+
+def recalibrations(rows: Rows) -> dict[str, Callable[[Rows, np.random.Generator], Any]]:
+    """The candidates for these rows by name, simplest first."""
+    K = rows["probabilities"].shape[1]
+    has_groups, has_X = rows.given.get("groups") is not None, rows.given.get("X") is not None
+    found: dict[str, Callable[[Rows, np.random.Generator], Any]] = {"temperature": fit_temperature}
+    if K == 2:
+        found["beta"] = fit_beta
+    if K <= MOST_CLASSES:
+        found["isotonic"] = fit_isotonic
+    if K == 2:
+        found["Venn-Abers"] = fit_venn_abers
+    if has_groups:
+        found["per segment"] = fit_segments
+    if (has_groups or has_X) and K <= MOST_BOOSTED_CLASSES:
+        found["multicalibrated"] = fit_multicalibrated
+    return found

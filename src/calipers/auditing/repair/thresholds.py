@@ -1,0 +1,248 @@
+"""Thresholds on scores: one per cell, or conditional on overlapping cells by a linear program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calipers.auditing.repair.partitions import AllRows, Partition
+from calipers.auditing.repair.stored import part
+from calipers.conformal import conformal_p_values, conformal_quantile
+from calipers.exceptions import UnseenGroupWarning, warn
+from calipers.inputs.rows import Rows
+
+# Rows of a cell below which it has no threshold of its own.
+FEWEST_ROWS = 50
+# Rows of the linear program, and combinations of cells, at most.
+MOST_ROWS = 3000
+MOST_PATTERNS = 120
+# Scores that the program reaches up to rounding are reached.
+_ROUNDING = 1e-9
+
+
+@part("cell thresholds")
+@dataclass(frozen=True, slots=True, eq=False)
+class CellThresholds:
+    """A threshold per cell and level.
+
+    Parameters
+    ----------
+    partition : Partition
+        The cells.
+    shared : array of int (cells,)
+        The threshold each cell uses: its own, or one that small cells share.
+    values : array (thresholds, L)
+        Per level.
+    scores : tuple of arrays
+        Calibration scores behind each threshold, where p-values are asked for; else empty.
+    rows : int
+        Calibration rows.
+    """
+
+    partition: Any
+    shared: np.ndarray
+    values: np.ndarray
+    scores: tuple[np.ndarray, ...]
+    rows: int
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        return str(self.partition.words)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns beside what is stated."""
+        return tuple(self.partition.needs)
+
+    @property
+    def guarantee(self) -> str:
+        """What holds for exchangeable rows."""
+        if isinstance(self.partition, AllRows):
+            return "covers 1 - alpha on average over calibration sets and exchangeable new rows"
+        small = ", cells of fewer than 50 calibration rows taken together" if self._pools() else ""
+        return f"covers 1 - alpha in every cell ({self.words}{small}), for exchangeable new rows"
+
+    def at(self, rows: Rows, level: int) -> np.ndarray:
+        """The threshold of every row; infinite for a cell without calibration rows."""
+        return np.asarray(self.values[:, level][self._used(rows)])
+
+    def p_values(self, rows: Rows, scores: np.ndarray) -> np.ndarray:
+        """The p-value of every label."""
+        groups = np.repeat(np.arange(len(self.scores)), [len(own) for own in self.scores])
+        return np.asarray(
+            conformal_p_values(
+                np.concatenate(self.scores), scores, calibration_groups=groups, test_groups=self._used(rows)
+            )
+        )
+
+    def _pools(self) -> bool:
+        return len(np.unique(self.shared)) < len(self.shared)
+
+    def _used(self, rows: Rows) -> np.ndarray:
+        cells = self.partition.cells(rows)
+        used = np.append(self.shared, len(self.values) - 1)[cells]  # -1 reads the appended one
+        if (cells < 0).any():
+            warn(
+                f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
+                "they get everything.", UnseenGroupWarning,
+            )  # fmt: skip
+        return np.asarray(used)
+
+
+def fit_cells(
+    partition: Partition,
+    rows: Rows,
+    scores: list[np.ndarray],
+    alphas: tuple[float, ...],
+    *,
+    keep_scores: bool = False,
+) -> CellThresholds:
+    """Thresholds from calibration rows, given their scores per level; small cells share one."""
+    cells, n_cells = partition.cells(rows), len(partition.names())
+    counts = np.bincount(cells[cells >= 0], minlength=n_cells)
+    large = np.flatnonzero(counts >= FEWEST_ROWS)
+    shared = np.full(n_cells, len(large))
+    shared[large] = np.arange(len(large))
+    used = np.append(shared, len(large) + 1)[cells]
+    # After the large cells: the small ones together, then the unseen ones, which have no rows.
+    values = np.array(
+        [
+            [conformal_quantile(own[used == k], alpha) if (used == k).any() else np.inf
+             for own, alpha in zip(scores, alphas, strict=True)]
+            for k in range(len(large) + 2)
+        ]
+    )  # fmt: skip
+    kept = tuple(np.sort(scores[0][used == k]) for k in range(len(large) + 2)) if keep_scores else ()
+    return CellThresholds(partition, shared, values, kept, rows.n)
+
+
+@part("conditional thresholds")
+@dataclass(frozen=True, slots=True, eq=False)
+class ConditionalThresholds:
+    """A threshold per combination of overlapping cells.
+
+    Parameters
+    ----------
+    partitions : tuple of Partition
+        Their cells, together, are the classes of rows that are covered each on its own.
+    patterns : array of int (P, partitions)
+        Combinations of cells that were met.
+    values : array (P + 1, L)
+        Threshold of each combination; the last, the largest, is for one that was not met.
+    rows : int
+        Calibration rows.
+
+    Notes
+    -----
+    Conditional conformal prediction over the linear span of the cells' indicators [1]_: for a new row with
+    indicators phi, the threshold is phi'b where b minimises the pinball loss of the calibration scores with
+    the new row among them as one that exceeds its threshold, ``sum l(S_i - phi_i'b) - (1 - alpha) phi'b``.
+    For exchangeable rows P(covered | cell) >= 1 - alpha for every cell of every partition, at most
+    d / (n P(cell)) more, d the number of indicators. With one cell it is `conformal_quantile`.
+
+    References
+    ----------
+    .. [1] Gibbs, Cherian, Candès (2025), Conformal prediction with conditional guarantees. JRSS B.
+    """
+
+    partitions: tuple[Any, ...]
+    patterns: np.ndarray
+    values: np.ndarray
+    rows: int
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        cells = sum(len(p.names()) for p in self.partitions)
+        return f"conditional thresholds over {cells} overlapping cells of {len(self.partitions)} partitions"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns beside what is stated."""
+        return tuple(dict.fromkeys(need for p in self.partitions for need in p.needs))
+
+    @property
+    def guarantee(self) -> str:
+        """What holds for exchangeable rows."""
+        return (
+            f"covers 1 - alpha in every cell of {len(self.partitions)} overlapping partitions, for "
+            "exchangeable new rows (conditional conformal prediction); combinations of cells without "
+            "calibration rows are outside it"
+        )
+
+    def at(self, rows: Rows, level: int) -> np.ndarray:
+        """The threshold of every row."""
+        codes = _joined(np.column_stack([p.cells(rows) for p in self.partitions]), self._widths())
+        known = _joined(self.patterns, self._widths())
+        order = np.argsort(known)
+        at = np.minimum(np.searchsorted(known[order], codes), len(known) - 1)
+        found = known[order][at] == codes
+        return self.values[:, level][np.where(found, order[at], len(known))]
+
+    def _widths(self) -> list[int]:
+        return [len(p.names()) + 1 for p in self.partitions]
+
+
+def fit_conditional(
+    partitions: list[Partition],
+    rows: Rows,
+    scores: list[np.ndarray],
+    alphas: tuple[float, ...],
+    rng: np.random.Generator,
+) -> ConditionalThresholds | None:
+    """Conditional thresholds from calibration rows; None where there are too many combinations of cells."""
+    cells = np.column_stack([p.cells(rows) for p in partitions])
+    patterns = np.unique(cells[(cells >= 0).all(axis=1)], axis=0)
+    if not 0 < len(patterns) <= MOST_PATTERNS:
+        return None
+    kept = rng.permutation(rows.n)[:MOST_ROWS]
+    indicators, of_patterns = (_indicators(c, partitions) for c in (cells[kept], patterns))
+    columns = [
+        _conditional(indicators, of_patterns, own[kept], float(alpha))
+        for own, alpha in zip(scores, alphas, strict=True)
+    ]
+    values = np.column_stack(columns)
+    values = np.vstack([values, values.max(axis=0)])
+    return ConditionalThresholds(tuple(partitions), patterns, values, len(kept))
+
+
+def _indicators(cells: np.ndarray, partitions: list[Partition]) -> np.ndarray:
+    """A constant, then an indicator for each cell but the first of every partition."""
+    columns = [np.ones(len(cells))]
+    for j, partition in enumerate(partitions):
+        columns += [(cells[:, j] == k).astype(float) for k in range(1, len(partition.names()))]
+    return np.column_stack(columns)
+
+
+def _conditional(phi: np.ndarray, new: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
+    """The threshold of each new row of indicators; infinite where the program has no bound."""
+    from scipy.optimize import linprog
+
+    finite = np.isfinite(scores)
+    # A score of -inf is always covered; its pull on b is that of a score below all others.
+    bottom = scores[finite].min(initial=0.0) - 1.0
+    S = np.where(finite, scores, np.where(scores > 0, scores[finite].max(initial=0.0) + 1.0, bottom))
+    use = phi.any(axis=0)
+    out = np.empty(len(new))
+    for i, row in enumerate(new):
+        # The dual: weights in [-alpha, 1 - alpha] that balance the indicators; the new row's is 1 - alpha.
+        solved = linprog(
+            -S, A_eq=phi[:, use].T, b_eq=-(1 - alpha) * row[use], bounds=(-alpha, 1 - alpha), method="highs"
+        )
+        if solved.status != 0 or row[~use].any():
+            out[i] = np.inf  # so few rows that the new one cannot be balanced
+            continue
+        reached = float(-solved.eqlin.marginals @ row[use])
+        out[i] = reached + _ROUNDING * (1 + abs(reached))
+    return out
+
+
+def _joined(cells: np.ndarray, widths: list[int]) -> np.ndarray:
+    """A combination of cells as one number."""
+    number = np.zeros(len(cells), dtype=np.int64)
+    for j, width in enumerate(widths):
+        number = number * width + cells[:, j] + 1
+    return number

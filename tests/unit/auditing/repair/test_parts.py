@@ -1,0 +1,188 @@
+"""The parts of a repair, by hand and against other routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from calipers.auditing.repair.boosted_trees import DEPTH, Trees, boost, one_tree
+from calipers.auditing.repair.partitions import GroupCells, difficulty_partition, group_partitions
+from calipers.auditing.repair.recalibration import fit_temperature, recalibrations, sharpened
+from calipers.auditing.repair.scoring import IntervalScore, LabelScore
+from calipers.auditing.repair.thresholds import FEWEST_ROWS, _conditional, fit_cells, fit_conditional
+from calipers.conformal import conformal_quantile
+from calipers.exceptions import InputError, UnseenGroupWarning
+from calipers.inputs.rows import Rows
+
+
+def probability_rows(n: int, seed: int, temperature: float = 1.0, **given: object) -> Rows:
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), size=n)
+    y = (rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1)
+    stated = sharpened(P, temperature)
+    return Rows({"y_true": y, "probabilities": stated, **given}, classes=(0, 1, 2))
+
+
+def test_sharpened_probabilities_by_hand() -> None:
+    # 0.8^2 / (0.8^2 + 0.2^2) = 0.64 / 0.68
+    assert sharpened(np.array([[0.8, 0.2]]), 0.5)[0, 0] == pytest.approx(0.64 / 0.68)
+
+
+def test_temperature_is_found_back() -> None:
+    found = fit_temperature(probability_rows(20_000, 3, 0.5), np.random.default_rng(0))
+    assert found.temperature == pytest.approx(2.0, rel=0.05)
+
+
+def test_trees_predict_what_scikit_learn_does() -> None:
+    from sklearn.tree import DecisionTreeRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)).astype(np.float32)
+    y = X[:, 0] * (X[:, 1] > 0)
+    ours = one_tree(X, y, np.random.default_rng(1), leaf_rows=20)
+    seed = np.random.default_rng(1)
+    seed.permutation(500)
+    theirs = DecisionTreeRegressor(
+        max_depth=DEPTH, min_samples_leaf=20, random_state=int(seed.integers(2**31))
+    )
+    theirs.fit(X, y)
+    new = rng.normal(size=(200, 3)).astype(np.float32)
+    assert ours.predict(new) == pytest.approx(theirs.predict(new), abs=1e-9)
+
+
+def test_a_tree_by_hand() -> None:
+    # The root asks x0 > 1, its right child x1 > 0; every other node sends all rows left.
+    feature, threshold = [0, 0, 1, 0, 0, 0, 0], [1.0, np.inf, 0.0, np.inf, np.inf, np.inf, np.inf]
+    trees = Trees(10.0, np.array([feature]), np.array([threshold]), np.arange(8.0)[None])
+    values = np.array([[0.0, 5.0], [2.0, -1.0], [2.0, 1.0]], dtype=np.float32)
+    assert trees.predict(values).tolist() == [10.0, 14.0, 16.0]
+
+
+def test_boosting_learns_nothing_from_noise_and_something_from_a_signal() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(3000, 2)).astype(np.float32)
+    signal = boost(X, rng.random(3000) < np.where(X[:, 0] > 0, 0.8, 0.2), rng, loss="logistic")
+    assert len(signal.value) > 5
+    p = signal.predict(X)
+    assert p[X[:, 0] > 0.5].min() > 0 > p[X[:, 0] < -0.5].max()
+
+
+def test_conditional_thresholds_with_one_cell_are_the_conformal_quantile(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for n in (19, 99, 100, 250):
+        scores = rng.normal(size=n)
+        found = _conditional(np.ones((n, 1)), np.ones((1, 1)), scores, 0.1)[0]
+        assert found == pytest.approx(conformal_quantile(scores, 0.1), abs=1e-7)
+
+
+def test_too_few_rows_have_an_infinite_conditional_threshold() -> None:
+    assert _conditional(np.ones((8, 1)), np.ones((1, 1)), np.arange(8.0), 0.1)[0] == np.inf
+
+
+def test_a_conditional_threshold_is_where_the_dual_weight_reaches_one_minus_alpha() -> None:
+    """The definition of Gibbs, Cherian and Candes: solve with the new score in the sample, and search."""
+    rng = np.random.default_rng(5)
+    phi = np.column_stack([np.ones(60), rng.random(60) < 0.5, rng.random(60) < 0.3]).astype(float)
+    scores, new, alpha = rng.normal(size=60) * (1 + phi[:, 1]), np.array([1.0, 1.0, 1.0]), 0.2
+
+    def weight(s: float) -> float:
+        A = np.vstack([phi, new]).T
+        solved = linprog(
+            -np.append(scores, s), A_eq=A, b_eq=np.zeros(3), bounds=(-alpha, 1 - alpha), method="highs"
+        )
+        return float(solved.x[-1])
+
+    found = _conditional(phi, new[None], scores, alpha)[0]
+    assert weight(found - 1e-4) < 1 - alpha - 1e-9
+    assert weight(found + 1e-4) == pytest.approx(1 - alpha)
+
+
+def test_overlapping_groups_are_covered_each_on_its_own() -> None:
+    """200 draws of calibration and test: every group of both attributes covers 0.8, up to binomial noise."""
+    rng = np.random.default_rng(6)
+    hits, counts = np.zeros(4), np.zeros(4)
+    for _ in range(40):
+        n, m = 120, 60
+        table = np.column_stack([rng.random(n + m) < 0.5, rng.random(n + m) < 0.4]).astype(int)
+        y = rng.normal(size=n + m) * (1 + 2 * table[:, 0] + 3 * table[:, 1])
+        rows = Rows(
+            {"y_true": y, "intervals": np.zeros((n + m, 2)), "groups": table.astype(str)}, alpha=(0.2,)
+        )
+        fit, new = rows.take(np.arange(n)), rows.take(np.arange(n, n + m))
+        score = IntervalScore("shift")
+        rule = fit_conditional(group_partitions(rows), fit, [score.of_outcomes(fit, 0)], (0.2,), rng)
+        assert rule is not None
+        covered = np.abs(y[n:]) <= rule.at(new, 0)
+        for k, which in enumerate(
+            (table[n:, 0] == 0, table[n:, 0] == 1, table[n:, 1] == 0, table[n:, 1] == 1)
+        ):
+            hits[k] += covered[which].sum()
+            counts[k] += which.sum()
+    shares = hits / counts
+    # At least 0.8; at most d / (n P(group)) = 3 / (120 * 0.4) more; rows of one draw share thresholds.
+    assert (shares > 0.8 - 0.035).all()
+    assert (shares < 0.8 + 3 / 48 + 0.035).all()
+
+
+def test_small_groups_share_a_threshold_and_unseen_ones_get_everything() -> None:
+    n = 4 * FEWEST_ROWS
+    groups = np.array(["big"] * (n - 20) + ["small"] * 10 + ["tiny"] * 10)
+    y = np.arange(n, dtype=float)
+    rows = Rows({"y_true": y, "intervals": np.zeros((n, 2)), "groups": groups})
+    rule = fit_cells(GroupCells("", ("big", "small", "tiny")), rows, [y], (0.1,))
+    assert rule.shared.tolist() == [0, 1, 1]
+    assert rule.values[0, 0] == conformal_quantile(y[:-20], 0.1)
+    assert rule.values[1, 0] == conformal_quantile(y[-20:], 0.1)
+    new = Rows({"intervals": np.zeros((2, 2)), "groups": np.array(["tiny", "other"])})
+    with pytest.warns(UnseenGroupWarning, match="1 rows belong to a group"):
+        assert rule.at(new, 0).tolist() == [rule.values[1, 0], np.inf]
+
+
+@pytest.mark.parametrize("kind", ["shift", "scale"])
+def test_an_outcome_is_in_the_new_interval_exactly_when_its_score_is_at_most_the_threshold(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    low = rng.normal(size=300)
+    rows = Rows({"y_true": rng.normal(size=300), "intervals": np.column_stack([low, low + rng.random(300)])})
+    score = IntervalScore(kind, floor=0.01)
+    scores = score.of_outcomes(rows, 0)
+    ends = score.intervals(rows, 0, np.full(300, 0.3))
+    y = rows["outcomes"]
+    close = np.isclose(scores, 0.3)
+    assert (((ends[:, 0] <= y) & (y <= ends[:, 1])) == (scores <= 0.3))[~close].all()
+
+
+def test_an_infinite_interval_stays_infinite() -> None:
+    rows = Rows({"y_true": [0.0], "intervals": [[-np.inf, np.inf]]})
+    for kind in ("shift", "scale"):
+        assert IntervalScore(kind).intervals(rows, 0, np.array([-1.0])).tolist() == [[-np.inf, np.inf]]
+        assert IntervalScore(kind).of_outcomes(rows, 0)[0] == -np.inf
+
+
+def test_a_label_score_of_p_values_keeps_their_order() -> None:
+    rows = Rows({"y_true": [1], "p_values": [[0.2, 0.7]]}, classes=(0, 1))
+    assert LabelScore("p_values").of_outcomes(rows, 0) == pytest.approx([0.3])
+
+
+def test_parts_along_difficulty_need_an_ease_that_varies() -> None:
+    assert (
+        difficulty_partition(
+            Rows({"y_true": [0.0, 1.0], "intervals": np.zeros((2, 2)), "ease": [1.0, 1.0]}), 5
+        )
+        is None
+    )
+
+
+def test_a_missing_attribute_is_named() -> None:
+    rows = Rows({"intervals": np.zeros((2, 2)), "groups": np.array([["a", "b"], ["c", "d"]])})
+    with pytest.raises(InputError, match="needs the groups 'site'"):
+        GroupCells("site", ("a",)).cells(rows)
+
+
+def test_recalibrations_offered_follow_from_the_columns() -> None:
+    three = probability_rows(50, 0)
+    assert list(recalibrations(three)) == ["temperature", "isotonic"]
+    with_groups = probability_rows(50, 0, groups=np.arange(50) % 2)
+    assert list(recalibrations(with_groups)) == ["temperature", "isotonic", "per segment", "multicalibrated"]
+    two = Rows({"y_true": [0, 1], "probabilities": [[0.5, 0.5], [0.2, 0.8]]}, classes=(0, 1))
+    assert list(recalibrations(two)) == ["temperature", "beta", "isotonic", "Venn-Abers"]
