@@ -27,7 +27,8 @@ from calipers.inputs import (
     unpack_sets,
 )
 from calipers.inputs.categorical import Categorical
-from calipers.inputs.row_checks import check_time
+from calipers.inputs.labels import named_classes_of
+from calipers.inputs.row_checks import check_time, require_same_index
 from calipers.inputs.row_keys import Place
 from calipers.inputs.rows import Rows
 
@@ -55,7 +56,12 @@ def rows_of_arguments(
     """Check every argument about the rows of an audit and bring it into canonical form."""
     stated = {"probabilities": probabilities, "p_values": p_values, "sets": sets, "intervals": intervals}
     _refuse_nothing_or_both(stated)
-    stated, classes = _unpacked(stated, y_true, classes)
+    require_same_index(
+        y_true=y_true, **stated, X=X, groups=groups, ease=ease, time=time, sample_weight=sample_weight
+    )
+    stated, classes = _unpacked(
+        stated, y_true, named_classes_of(stated, y_true) if classes is None else classes
+    )
     matrices = _check_matrices(stated)
     levels, _ = check_alphas(alpha)
     alphas = tuple(float(a) for a in levels)

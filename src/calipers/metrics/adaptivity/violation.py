@@ -312,7 +312,7 @@ def rank_cv(
 def _rows(covered: Any, values: Any, name: str, sample_weight: Any) -> tuple[Array, Array, Weights | None]:
     """Covered rows, the column that sorts them, and weights; rows of weight 0 are not there."""
     hits, column = check_covered(covered), check_vector(values, name=name)
-    n = check_same_length(covered=hits, **{name: column})
+    n = check_same_length(covered=covered, **{name: values}, sample_weight=sample_weight)
     if isinstance(hits, np.ndarray) != isinstance(column, np.ndarray):
         hits = on_device_of(as_numpy(hits), column)
     (hits, column), weights = present_rows([hits, column], sample_weight, n)

@@ -129,7 +129,7 @@ def failing_regions(
     (1, 'x1', 'under')
     """
     features, z = check_features(X), as_numpy(check_covered(covered))
-    n = check_same_length(X=features.values, covered=z)
+    n = check_same_length(X=X, covered=covered)
     target, level = 1.0 - check_alpha(alpha), check_confidence(confidence)
     share = check_fraction(search_size, name="search_size", meaning="It is the share of rows that search")
     mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a region")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import as_numpy
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import ShareCounts
 from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length
 
@@ -37,27 +37,43 @@ def count_strata(
     return Strata(tuple(str(v) for v in labels[kept]), counts.take(kept))
 
 
-def _rows(covered: Any, values: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Weights | None]:
+def _rows(
+    covered: Any, values: Any, sample_weight: Any, name: str
+) -> tuple[np.ndarray, np.ndarray, Weights | None]:
     """Checked rows and weights; rows of weight 0 are not there."""
-    z, weights = as_numpy(check_covered(covered)), None
-    n = check_same_length(covered=z, groups=values)
+    z, array, weights = _covered(covered, values, name), as_numpy(values, name=name), None
+    n = check_same_length(covered=covered, **{name: values}, sample_weight=sample_weight)
     weights = Weights.check(sample_weight, n)
     if weights is None or weights.mass.all():
-        return z, values, weights
+        return z, array, weights
     there = np.flatnonzero(weights.mass)
-    return z[there], values[there], weights.take(there)
+    return z[there], array[there], weights.take(there)
+
+
+def _covered(covered: Any, values: Any, name: str) -> np.ndarray:
+    """Whether rows are covered; where only the other argument can say so, the order is named."""
+    try:
+        return as_numpy(check_covered(covered))
+    except (InputError, InputTypeError) as error:
+        other = as_numpy(values, name=name)
+        if other.ndim != 1 or other.dtype.kind != "b":
+            raise
+        raise InputError(
+            f"covered and {name} seem to be swapped: {name} holds booleans, and {str(error).rstrip('.')}. "
+            f"The order is (covered, {name})."
+        ) from None
 
 
 def group_strata(covered: Any, groups: Any, sample_weight: Any, *, name: str = "groups") -> Strata:
     """Strata that have names already."""
-    z, array, weights = _rows(covered, as_numpy(groups, name=name), sample_weight)
+    z, array, weights = _rows(covered, groups, sample_weight, name)
     return count_strata(z, *check_groups(array, len(z), name=name), weights)
 
 
 def binned_strata(covered: Any, values: Any, n_bins: int, sample_weight: Any, *, name: str) -> Strata:
     """Text and few distinct numbers as they are; many numbers in bins of nearly equal mass, ties together."""
     check_count(n_bins, name="n_bins", minimum=2)
-    z, array, weights = _rows(covered, as_numpy(values, name=name), sample_weight)
+    z, array, weights = _rows(covered, values, sample_weight, name)
     if array.ndim == 2 and array.shape[1] > 1:
         raise InputError(f"{name} must have one value per row, got shape {array.shape}. Pass one column.")
     labels, codes = check_groups(array, len(z), name=name)
