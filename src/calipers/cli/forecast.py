@@ -73,6 +73,8 @@ def command(
     Every column but the target is a feature. The interval holds the next loss with probability 1 - alpha,
     exactly so much, under the conditions it prints.
     """
+    from calipers.cli.terminal import say, say_json
+
     if losses is not None:
         forecast = _from_losses(data, losses, alpha)
     else:
@@ -82,7 +84,7 @@ def command(
         forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
     if plot is not None:
         _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
-    print(_json(forecast) if as_json else _sentences(forecast))
+    say_json(_json(forecast)) if as_json else say(_sentences(forecast))
     return 0
 
 

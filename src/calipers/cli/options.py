@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "calipers.toml"
 SECTION = "audit"
+TOO_FEW_ROWS = 3
 SEVERITY_WORDS = ("issue", "warning", "note", "never")
 
 FileArgument = Annotated[
@@ -227,7 +228,7 @@ def source_from(
 
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
-    """1 when a fault reaches the threshold: a severity, or one of several codes."""
+    """1 when a fault reaches the threshold (a severity, or codes), 3 when nothing could be told, else 0."""
     from calipers.results import severity_rank
 
     words = [word.strip() for word in (fail_on or "issue").split(",")]
@@ -242,7 +243,9 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
         )
         if reached or finding.code in codes:
             return 1
-    return 0
+    outcomes = {finding.outcome for finding in findings}
+    nothing_told = "cannot_tell" in outcomes and not outcomes & {"fault", "clean"}
+    return TOO_FEW_ROWS if nothing_told and words != ["never"] else 0
 
 
 def _require_codes(codes: Sequence[str]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table
 
 from calipers.report.words import MARKS
+from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -23,6 +24,21 @@ COLOURS = {
     "not asked": "bright_black",
 }
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
+
+
+def escape(text: str) -> str:
+    """Text from a file for a console of rich: no markup, no escape sequences."""
+    return escape_markup(one_line(text))
+
+
+def say(text: object = "") -> None:
+    """Print on standard output; control characters are written out."""
+    print(printable(str(text)))
+
+
+def say_json(text: str) -> None:
+    """Print JSON on standard output; control characters are escaped as JSON has it."""
+    print(printable_json(text))
 
 
 def print_audit(found: Audit) -> None:

@@ -7,8 +7,10 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
 from calipers.results.formatting import format_number, format_p_value
+from calipers.results.printable import one_line, printable
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
@@ -61,8 +63,8 @@ def render_markdown(document: Mapping[str, Any]) -> str:
     '## Calipers audit'
     """
     blocks = [
-        f"## {title_of(document)}",
-        f"**{document['verdict']['sentence']}** {_about(document)}",
+        f"## {markdown_text(title_of(document))}",
+        f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
@@ -92,7 +94,9 @@ def _markdown_answers(document: Mapping[str, Any]) -> str:
     lines = ["| question | answer | |", "|---|---|---|"]
     for answer in document["questions"]:
         mark = MARKS[answer["answer"]]
-        lines.append(f"| {answer['title']} | {mark} {answer['label']} | {_cell(answer['sentence'])} |")
+        lines.append(
+            f"| {answer['title']} | {mark} {answer['label']} | {markdown_cell(answer['sentence'])} |"
+        )
     return "\n".join(lines)
 
 
@@ -112,23 +116,25 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
         return ""
     lines = [
         f"### Repair, tried on {repair['rows']} untouched rows",
-        f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}",
+        markdown_text(
+            f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}", starts_line=True
+        ),
         "",
         "| measure | before | after | difference | |",
         "|---|---:|---:|---|---|",
     ]
-    lines += ["| " + " | ".join(_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]]
+    lines += ["| " + " | ".join(map(markdown_cell, change_row(c))) + " |" for c in repair["changes"]]
     return "\n".join(lines)
 
 
 def _markdown_fault(finding: Mapping[str, Any]) -> str:
-    lines = [f"**{finding['code']} {finding['severity']}: {finding['title']}.** {finding['sentence']}"]
+    title, sentence = markdown_text(finding["title"]), markdown_text(finding["sentence"])
+    lines = [f"**{finding['code']} {finding['severity']}: {title}.** {sentence}"]
     if finding["evidence"] is not None:
-        lines.append(f"\n> {Estimate(**finding['evidence'])}")
+        lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
     if finding["repair"]:
-        lines.append(
-            f"\n<details><summary>Repair</summary>\n\n```python\n{finding['repair']}\n```\n\n</details>"
-        )
+        code = fenced(printable(finding["repair"]), "python")
+        lines.append(f"\n<details><summary>Repair</summary>\n\n{code}\n\n</details>")
     return "\n".join(lines)
 
 
@@ -137,12 +143,8 @@ def _markdown_estimates(document: Mapping[str, Any]) -> str:
         return ""
     lines = ["| measure | value | interval | healthy | p |", "|---|---:|---|---|---:|"]
     for name, fields in document["estimates"].items():
-        lines.append("| " + " | ".join(_cell(cell) for cell in estimate_row(name, fields)) + " |")
+        lines.append("| " + " | ".join(map(markdown_cell, estimate_row(name, fields))) + " |")
     return "<details><summary>Every number</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
@@ -199,7 +201,7 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     Calipers audit: No fault found; all six questions could be asked.
     3 rows, regression, alpha 0.1.
     """
-    lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
+    lines = [f"{one_line(title_of(document))}: {document['verdict']['sentence']}", _about(document)]
     for answer in document["questions"]:
         lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['label']}"]
         lines += _indented(answer["sentence"], width)
@@ -209,7 +211,7 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
         lines += _indented(finding["sentence"], width)
         if finding["evidence"] is not None:
             lines += _indented(str(Estimate(**finding["evidence"])), width)
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def _indented(text: str, width: int) -> list[str]:

@@ -83,7 +83,9 @@
       place.append(made);
     });
   }
-  const quoted = (text) => '"' + String(text).replaceAll('"', '""') + '"';
+  // A spreadsheet runs text that begins like a formula; a quote in front keeps it text. Numbers stay numbers.
+  const inert = (text) => (/^[=+\-@\t\r]/.test(text) && !/^[+-]?[0-9.]/.test(text) && !/^-?inf/.test(text) ? "'" + text : text);
+  const quoted = (text) => '"' + inert(String(text)).replaceAll('"', '""') + '"';
   for (const button of document.querySelectorAll("[data-save]")) {
     button.addEventListener("click", () => {
       const table = data.pictures[button.dataset.save];
