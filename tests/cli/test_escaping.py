@@ -39,10 +39,12 @@ def test_a_group_name_is_no_escape_sequence_and_no_command(
 ) -> None:
     assert main(["audit", rows, "--github"]) == 1
     shown = capsys.readouterr().out
-    assert "\x1b" not in shown and "\r" not in shown
+    assert "\x1b" not in shown
+    assert "\r" not in shown
     assert "\\x1b[2J" in shown
     commands = [line for line in shown.splitlines() if line.startswith("::")]
-    assert commands and all(
+    assert commands
+    assert all(
         line.startswith(("::error title=CAL", "::warning title=CAL", "::notice title=CAL"))
         for line in commands
     )

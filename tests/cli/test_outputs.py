@@ -92,7 +92,8 @@ def test_a_full_disk_loses_no_verdict_and_leaves_no_half(
     monkeypatch.setattr(os, "fsync", fill)
     assert main(["audit", rows, "--out", "out", *words]) == 2
     shown = capsys.readouterr()
-    assert "the disk is full" in shown.err and "No file was changed" in shown.err
+    assert "the disk is full" in shown.err
+    assert "No file was changed" in shown.err
     assert "issue" in shown.out
     assert list((tmp_path / "out").iterdir()) == []
 

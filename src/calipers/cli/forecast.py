@@ -218,9 +218,13 @@ def _json(forecast: LossForecast) -> str:
 
 
 def _draw(forecast: LossForecast, name: str, loss: str, path: Path) -> None:
+    from calipers.exceptions import InputError
     from calipers.plots import plot_forecast_bars
     from calipers.results import write_atomically
 
     figure = plot_forecast_bars({name: forecast.to_estimate(name)}, loss_name=loss).figure
     kind = path.suffix.removeprefix(".") or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(f"--plot must end in one of {', '.join(sorted(known))}, got {path.name!r}.")
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=120))

@@ -165,7 +165,12 @@ def takes_settings(
 def settings_from(config: Path | None) -> Settings:
     """The settings of a file: the one named, else calipers.toml here, else none."""
     place = config or Path(CONFIG_NAME)
-    if not place.exists():
+    try:
+        is_there = place.exists()
+    except OSError as error:
+        shown, reason = str(place)[:60], error.strerror
+        raise InputError(f"--config names {shown}, which cannot be read: {reason}.") from None
+    if not is_there:
         if config is not None:
             raise InputError(f"--config names {config}, which does not exist.")
         return Settings()

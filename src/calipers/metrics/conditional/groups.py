@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NO_EXACT_LAW, ShareCounts, SimulatedLaw, sidak_confidence
@@ -18,6 +19,8 @@ from calipers.results import Estimate
 _NULL_LEVEL = 0.95
 _DRAWS = 9999
 _CELLS = 1 << 21
+# So many groups repeat their sizes, and one draw per group and replication takes seconds.
+_MANY_GROUPS = 2000
 _BY_OUTCOME = (
     "even a perfect predictor does not cover 1 - alpha given the outcome: rare and extreme outcomes are "
     "missed more often, so there is no null to test"
@@ -59,7 +62,8 @@ def coverage_gap(
     Returns
     -------
     Estimate
-        ``details["groups"]`` holds rows and coverage of every group.
+        ``details["groups"]`` holds rows and coverage of every group; of more than 10 000 groups, those with
+        the largest distance.
 
     Notes
     -----
@@ -280,7 +284,7 @@ def _gap_fields(
     strata: Strata, target: float, weighted: bool, confidence: float, name: str
 ) -> dict[str, Any]:
     counts = strata.counts
-    w, n_groups = _group_weights(counts, weighted), len(strata.names)
+    w, n_groups = _group_weights(counts, weighted), len(strata.labels)
     low, high = counts.interval(sidak_confidence(confidence, n_groups))
     nearest = np.maximum(np.maximum(low - target, target - high), 0.0)
     farthest = np.maximum(np.abs(low - target), np.abs(high - target))
@@ -294,13 +298,15 @@ def _gap_fields(
         "n": counts.n,
         "method": f"{'mass-weighted' if weighted else 'equal'} mean of |coverage - target| over "
         f"{n_groups} groups, Sidak Clopper-Pearson interval",
-        "details": {"groups": strata.describe()},
+        "details": {"groups": strata.describe(np.abs(counts.shares - target))},
     }
 
 
 def _simulated_gaps(
     counts: ShareCounts, target: float, weighted: bool, rng: np.random.Generator
 ) -> SimulatedLaw:
+    if len(counts.totals) > _MANY_GROUPS:
+        return SimulatedLaw(_gaps_by_size(counts.totals.astype(np.int64), target, weighted, rng))
     w, totals = _group_weights(counts, weighted), counts.totals.astype(np.int64)
     step = max(1, _CELLS // len(totals))
     draws = []
@@ -308,6 +314,25 @@ def _simulated_gaps(
         drawn = rng.binomial(totals, target, size=(min(step, _DRAWS - start), len(totals)))
         draws.append(np.abs(drawn / totals - target) @ w)
     return SimulatedLaw(np.concatenate(draws))
+
+
+def _gaps_by_size(totals: np.ndarray, target: float, weighted: bool, rng: np.random.Generator) -> np.ndarray:
+    """The same draws for many groups: those of one size have one law, so their counts are multinomial."""
+    sizes, groups = np.unique(totals, return_counts=True)
+    gaps = np.zeros(_DRAWS)
+    for size, many in zip(sizes.tolist(), groups.tolist(), strict=True):
+        share = (size / totals.sum()) if weighted else 1.0 / len(totals)
+        outcomes = np.arange(size + 1)
+        distance = share * np.abs(outcomes / size - target)
+        if many > size:
+            pmf = binom.pmf(outcomes, size, target)
+            gaps += rng.multinomial(many, pmf / pmf.sum(), size=_DRAWS) @ distance
+            continue
+        step = max(1, _CELLS // many)
+        for start in range(0, _DRAWS, step):
+            stop = min(start + step, _DRAWS)
+            gaps[start:stop] += distance[rng.binomial(size, target, size=(stop - start, many))].sum(axis=1)
+    return gaps
 
 
 def _worst(strata: Strata, alpha: Any, confidence: float, name: str) -> Estimate:
@@ -324,7 +349,7 @@ def _worst(strata: Strata, alpha: Any, confidence: float, name: str) -> Estimate
         "confidence": level,
         "n": counts.n,
         "method": f"least coverage of {len(share)} strata, Sidak Clopper-Pearson interval",
-        "details": {"worst": strata.names[at], "groups": strata.describe()},
+        "details": {"worst": strata.name(at), "groups": strata.describe(-share)},
     }
     if alpha is None:
         return Estimate(**fields, reason="without alpha there is no promise to test")

@@ -12,19 +12,28 @@ from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import ShareCounts
 from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length
 
+MOST_DESCRIBED = 10_000
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Strata:
-    """Covered and total (weighted) rows of every stratum, with its name."""
+    """Covered and total (weighted) rows of every stratum, with its label."""
 
-    names: tuple[str, ...]
+    labels: np.ndarray
     counts: ShareCounts
 
-    def describe(self) -> dict[str, dict[str, float]]:
-        """Name -> rows and coverage, for ``details``."""
+    def name(self, at: int) -> str:
+        """The name of one stratum."""
+        return str(self.labels[at])
+
+    def describe(self, interest: np.ndarray) -> dict[str, dict[str, float]]:
+        """Name -> rows and coverage, for ``details``; of very many strata those of most interest."""
+        totals, shares = self.counts.totals, self.counts.shares
+        which = np.arange(len(totals))
+        if len(which) > MOST_DESCRIBED:
+            which = np.sort(np.argsort(-interest, kind="stable")[:MOST_DESCRIBED])
         return {
-            name: {"rows": float(total), "coverage": float(share)}
-            for name, total, share in zip(self.names, self.counts.totals, self.counts.shares, strict=True)
+            self.name(i): {"rows": float(totals[i]), "coverage": float(shares[i])} for i in which.tolist()
         }
 
 
@@ -34,7 +43,7 @@ def count_strata(
     """Counts per stratum; strata without weight are left out."""
     counts = ShareCounts.of(covered, weights, codes, len(labels))
     kept = counts.totals > 0
-    return Strata(tuple(str(v) for v in labels[kept]), counts.take(kept))
+    return Strata(labels[kept], counts.take(kept))
 
 
 def _rows(
