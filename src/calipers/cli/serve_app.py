@@ -7,14 +7,17 @@ files are known by number and never by path, and uploads are counted while they 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool as in_thread
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
@@ -26,6 +29,7 @@ from calipers.exceptions import CalipersError, InputError
 from calipers.fields import FIELDS
 from calipers.inputs.files.formats import ending_of
 from calipers.report.page import asset, template
+from calipers.results.printable import one_line
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -35,6 +39,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+PATIENCE = 30  # seconds without a byte
+LARGEST_JSON = 1 << 16
 Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -92,7 +98,7 @@ class Pages:
 
     async def page(self, request: Request) -> Response:
         """The page itself."""
-        names = {number: path.name for number, path in self.workshop.files.items()}
+        names = self.workshop.names
         html = template("serve.html").render(
             files=names, fields=FIELDS, style=asset("report.css"), script=asset("serve.js")
         )
@@ -100,11 +106,11 @@ class Pages:
 
     async def columns(self, request: Request) -> Response:
         """Columns of a file and their roles."""
-        return JSONResponse(self.workshop.columns(request.path_params["number"]))
+        return JSONResponse(await in_thread(self.workshop.columns, request.path_params["number"]))
 
     async def start(self, request: Request) -> Response:
         """Begin an audit."""
-        asked = await request.json()
+        asked = await small_json(request)
         if not isinstance(asked, dict) or not isinstance(asked.get("choices", {}), dict):
             raise InputError("the request must be a dictionary with file and choices.")
         return JSONResponse({"job": self.workshop.start(str(asked.get("file")), asked.get("choices", {}))})
@@ -117,19 +123,21 @@ class Pages:
     async def report(self, request: Request) -> Response:
         """The report of a finished audit."""
         job = self.workshop.jobs.get(request.path_params["identity"])
-        if job is None or job.audit is None:
-            return PlainTextResponse("no such report", status_code=404)
-        return HTMLResponse(job.audit.to_html())
+        page = "" if job is None else await in_thread(job.report)
+        if not page:
+            return PlainTextResponse("no such report, or it is no longer kept: run it again", status_code=404)
+        return HTMLResponse(page)
 
     async def compared(self, request: Request) -> Response:
         """The comparison of finished audits."""
-        return HTMLResponse(self.workshop.compare(request.query_params.getlist("job")))
+        return HTMLResponse(await in_thread(self.workshop.compare, request.query_params.getlist("job")))
 
     async def upload(self, request: Request) -> Response:
         """Take a file in."""
-        name = Path(request.query_params.get("name", "")).name
+        name = shown_name(request.query_params.get("name", ""))
+        self.workshop.require_room()
         place = await receive(request, name, self.folder, self.upload_limit)
-        return JSONResponse({"file": self.workshop.add(place), "name": name})
+        return JSONResponse({"file": self.workshop.add(place, name), "name": name})
 
 
 def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, folder: Path) -> Starlette:
@@ -163,13 +171,49 @@ async def receive(request: Request, name: str, folder: Path, limit: int) -> Path
     if stated.isdigit() and int(stated) > limit:
         raise InputError(f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file.")
     with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False) as file:
-        place, size = Path(file.name), 0
-        async for block in request.stream():
-            size += len(block)
-            if size > limit:
-                place.unlink()
-                raise InputError(
-                    f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file."
-                )
-            file.write(block)
+        place = Path(file.name)
+        try:
+            size = 0
+            async for block in patient_blocks(request):
+                size += len(block)
+                if size > limit:
+                    raise InputError(
+                        f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file."
+                    )
+                file.write(block)
+        except BaseException:  # too large, too slow, or the other side has left: nothing stays
+            place.unlink()
+            raise
     return place
+
+
+async def patient_blocks(request: Request) -> AsyncIterator[bytes]:
+    """The blocks of a body; a sender that pauses for too long is given up."""
+    blocks = request.stream().__aiter__()
+    while True:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                block = await anext(blocks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise InputError(f"the request stopped arriving for {PATIENCE} seconds; send it again.") from None
+        yield block
+
+
+async def small_json(request: Request) -> Any:
+    """The body of a request as JSON, of a size that choices on a page can have."""
+    body = b""
+    async for block in patient_blocks(request):
+        body += block
+        if len(body) > LARGEST_JSON:
+            raise InputError(f"the request must have at most {LARGEST_JSON} bytes.")
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise InputError("the request is nested too deeply; it must be a dictionary of texts.") from None
+
+
+def shown_name(given: str) -> str:
+    """The name of an uploaded file without folders, control characters and excess length."""
+    return one_line(PurePosixPath(given.replace("\\", "/")).name)[-120:]

@@ -1,7 +1,11 @@
-"""Audits that run behind the local page: one thread, progress that can be asked for, results kept."""
+"""Audits that run behind the local page: one thread, progress that can be asked for, bounded memory.
+
+The last audits are kept for comparison, of older ones the report, packed; the oldest are forgotten.
+"""
 
 from __future__ import annotations
 
+import gzip
 import secrets
 import threading
 from collections.abc import Mapping
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from calipers.auditing import Audit
 
 # What the page may choose; everything else of the settings stays with the command line.
+MOST_AUDITS, MOST_REPORTS, MOST_WAITING, MOST_FILES = 8, 100, 20, 100
 CHOICES = ("alpha", "n_calibration", "sep", *COLUMN_OPTIONS)
 
 
@@ -30,6 +35,8 @@ class Job:
     code: str = ""
     error: str = ""
     audit: Audit | None = None
+    verdict: dict[str, Any] | None = None
+    page: bytes = b""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def move(self, code: str, done: int, total: int) -> None:
@@ -40,16 +47,25 @@ class Job:
     def state(self) -> dict[str, Any]:
         """What the page asks for while it waits."""
         with self.lock:
-            finished = self.audit is not None or bool(self.error)
             return {
                 "name": self.name,
-                "state": "failed" if self.error else "finished" if finished else "running",
+                "state": "failed" if self.error else "finished" if self.verdict else "running",
                 "code": self.code,
                 "done": self.done,
                 "total": self.total,
                 "error": self.error,
-                "verdict": None if self.audit is None else self.audit.to_dict()["verdict"],
+                "verdict": self.verdict,
             }
+
+    def finish(self, found: Audit) -> None:
+        """Keep what was found, and its report packed."""
+        page, verdict = gzip.compress(found.to_html().encode(), 6), found.to_dict()["verdict"]
+        with self.lock:
+            self.audit, self.page, self.verdict = found, page, verdict
+
+    def report(self) -> str:
+        """The report as a page; empty while there is none."""
+        return gzip.decompress(self.page).decode() if self.page else ""
 
 
 class Workshop:
@@ -57,31 +73,62 @@ class Workshop:
 
     def __init__(self, files: list[Path], settings: Settings) -> None:
         self.files = {str(i): path for i, path in enumerate(files)}
+        self.names = {number: path.name for number, path in self.files.items()}
         self.settings = settings
         self.jobs: dict[str, Job] = {}
         self._pool = ThreadPoolExecutor(max_workers=1)
 
-    def add(self, path: Path) -> str:
-        """Make an uploaded file known; its number."""
+    def add(self, path: Path, name: str = "") -> str:
+        """Make an uploaded file known under the name its owner gave it; its number."""
         number = str(len(self.files))
-        self.files[number] = path
+        self.files[number], self.names[number] = path, name or path.name
         return number
+
+    def require_room(self) -> None:
+        """Refuse one more upload where too many are kept."""
+        if len(self.files) >= MOST_FILES:
+            raise InputError(f"the page keeps {MOST_FILES} files; stop it and start it again for more.")
+
+    def close(self) -> None:
+        """Forget what waits; an audit that runs ends with its current work."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def columns(self, number: str) -> dict[str, Any]:
         """Columns of a file and the role each one has by its name."""
         from calipers.cli.options import source_from
 
-        source = source_from([self._file(number)], self.settings)
-        return {"roles": next(source.opened()).roles.described(), "alpha": [float(a) for a in source.alpha]}
+        path = self._file(number)
+        try:
+            source = source_from([path], self.settings)
+            roles = next(source.opened()).roles.described()
+        except CalipersError as error:
+            raise InputError(self._named(error, number)) from None
+        return {"roles": roles, "alpha": [float(a) for a in source.alpha]}
 
     def start(self, number: str, choices: Mapping[str, Any]) -> str:
         """Begin an audit; its identity."""
         path = self._file(number)
         settings = self.settings.over(checked_choices(choices))
+        if sum(job.state()["state"] == "running" for job in self.jobs.values()) >= MOST_WAITING:
+            raise InputError(f"{MOST_WAITING} audits are waiting already; let some of them finish first.")
+        self._make_room()
         identity = secrets.token_urlsafe(9)
-        job = self.jobs[identity] = Job(name=path.name)
-        self._pool.submit(self._run, job, path, settings)
+        job = self.jobs[identity] = Job(name=self.names[number])
+        self._pool.submit(self._run, job, path, settings, number)
         return identity
+
+    def _make_room(self) -> None:
+        """Drop the oldest reports, and all but the last audits, which alone can be compared."""
+        while len(self.jobs) >= MOST_REPORTS:
+            del self.jobs[next(iter(self.jobs))]
+        for job in [job for job in self.jobs.values() if job.audit is not None][: -MOST_AUDITS + 1]:
+            with job.lock:
+                job.audit = None
+
+    def _named(self, error: Exception, number: str) -> str:
+        """What went wrong, with the file called as its owner calls it."""
+        path = self.files[number]
+        return str(error).replace(str(path), self.names[number]).replace(path.name, self.names[number])
 
     def compare(self, identities: list[str]) -> str:
         """The page that compares finished audits of the same rows."""
@@ -91,7 +138,9 @@ class Workshop:
         for identity in identities:
             job = self.jobs.get(identity)
             if job is None or job.audit is None:
-                raise InputError("only finished audits can be compared.")
+                raise InputError(
+                    f"only finished audits can be compared, of those the last {MOST_AUDITS}; run it again."
+                )
             name = job.name if job.name not in audits else f"{job.name} ({identity[:4]})"
             audits[name] = job.audit
         return compare(audits).to_html()
@@ -101,7 +150,7 @@ class Workshop:
             raise InputError("there is no such file here; files are known by number.")
         return self.files[number]
 
-    def _run(self, job: Job, path: Path, settings: Settings) -> None:
+    def _run(self, job: Job, path: Path, settings: Settings, number: str) -> None:
         from calipers.auditing import audit
         from calipers.cli.options import source_from
 
@@ -109,17 +158,15 @@ class Workshop:
             source, seed = source_from([path], settings), settings.seed or 0
             found = audit(
                 source=source.load(settings.max_rows, seed), alpha=source.alpha, random_state=seed,
-                mute=settings.mute, name=path.name, origin=path.name, progress=job.move,
+                mute=settings.mute, name=job.name, origin=job.name, progress=job.move,
             )  # fmt: skip
+            job.finish(found)
         except (CalipersError, OSError) as error:
             with job.lock:
-                job.error = str(error)
+                job.error = self._named(error, number)
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of ours too
             with job.lock:
                 job.error = f"this is a fault in Calipers, not in your file: {type(error).__name__}"
-        else:
-            with job.lock:
-                job.audit = found
 
 
 def checked_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
