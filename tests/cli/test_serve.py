@@ -288,3 +288,138 @@ def test_audits_of_other_rows_stand_side_by_side(client: Any) -> None:
     page = client.get(f"/{TOKEN}/compare", params={"job": jobs}).text
     assert "2 audits side by side" in page
     assert "example-houses.csv" in page
+
+
+def test_an_upload_is_shown_under_its_own_name(client: Any, rows: Path) -> None:
+    number = post(client, "upload?name=..%5Cmine%1b.csv", content=rows.read_bytes()).json()
+    assert number == {"file": "1", "name": "mine\\x1b.csv"}
+    job = post(client, "run", json={"file": "1", "choices": {}}).json()["job"]
+    assert finished(client, job)["name"] == "mine\\x1b.csv"
+    page = client.get(f"/{TOKEN}/reports/{job}").text
+    assert "mine\\x1b.csv" in page
+    assert not re.search(r"tmp\w{8}\.csv", page)
+    broken = post(client, "upload?name=broken.csv", content=b"y_true,lower\n1,x\n").json()["file"]
+    refused = client.get(f"/{TOKEN}/columns/{broken}").json()
+    job = post(client, "run", json={"file": broken, "choices": {}}).json()["job"]
+    for text in (str(refused), finished(client, job)["error"]):
+        assert not re.search(r"tmp\w{8}", text)
+    assert "broken.csv" in finished(client, job)["error"]
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b"\xff", b"{", b'{"file": {"a": [[]]}}', b"x" * 70_000])
+def test_a_malformed_request_is_bad_input_and_no_fault(body: bytes, client: Any) -> None:
+    assert post(client, "run", content=body).status_code == 400
+
+
+def test_a_broken_upload_leaves_no_file(client: Any, tmp_path: Path) -> None:
+    def half() -> Iterator[bytes]:
+        yield b"y_true\n"
+        raise RuntimeError("the sender left")
+
+    with pytest.raises((RuntimeError, ExceptionGroup)):
+        post(client, "upload?name=a.csv", content=half())
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_old_audits_lose_their_rows_and_the_oldest_are_forgotten(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from calipers.cli import serve_runs
+
+    monkeypatch.setattr(serve_runs, "MOST_RUNS", 4)
+    monkeypatch.setattr(serve_runs, "MOST_AUDITS", 2)
+    workshop, jobs = Workshop([rows], Settings()), []
+    for _ in range(6):
+        jobs.append(workshop.start("0", {}))
+        while workshop.jobs[jobs[-1]].state()["state"] == "running":
+            time.sleep(0.02)
+    assert list(workshop.store.runs) == jobs[-4:]
+    assert [run.audit is not None for run in workshop.store.runs.values()] == [False, False, True, True]
+    assert workshop.store.get(jobs[-4]).download("html").startswith("<!doctype html>")
+    assert "side by side" in workshop.compare(jobs[-4:])
+    workshop.close()
+
+
+def test_folders_of_ended_pages_are_removed_and_others_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+    import subprocess
+    import sys
+
+    from calipers.cli.serve_uploads import PREFIX, upload_folder
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, ours, foreign = (tmp_path / f"{PREFIX}{number}-abc" for number in (ended.pid, os.getpid(), "notes"))
+    for place in (left, ours, foreign):
+        place.mkdir()
+    with upload_folder() as folder:
+        assert sorted(tmp_path.iterdir()) == sorted([ours, foreign, folder])
+    assert not folder.exists()
+
+
+def started(tmp_path: Path) -> tuple[Any, int, str]:
+    import os
+    import subprocess
+    import sys
+
+    program = "import sys; from calipers.cli import main; sys.exit(main(['serve', '--no-open']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    line = process.stdout.readline()
+    port, token = re.search(r"127\.0\.0\.1:(\d+)/([^/]+)/", line).groups()
+    return process, int(port), token
+
+
+def test_the_end_by_a_signal_removes_uploads(tmp_path: Path) -> None:
+    import httpx
+
+    process, port, token = started(tmp_path)
+    origin = {"origin": f"http://127.0.0.1:{port}"}
+    sent = httpx.post(
+        f"http://127.0.0.1:{port}/{token}/upload?name=a.csv", content=b"y_true\n1\n", headers=origin
+    )
+    assert sent.status_code == 200
+    assert len(list(tmp_path.rglob("*.csv"))) == 1
+    process.terminate()
+    assert process.wait(20) == 143
+    process.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    from starlette.applications import Starlette
+
+    from calipers.cli import serve_connections
+
+    monkeypatch.setattr(serve_connections, "SECONDS_FOR_A_REQUEST", 0.2)
+    monkeypatch.setattr(serve_connections, "MOST_CONNECTIONS", 5)
+
+    async def attack() -> list[bytes]:
+        import uvicorn
+
+        server = uvicorn.Server(serve_connections.server_settings(Starlette()))
+        with free_socket(0) as listener:
+            port = listener.getsockname()[1]
+            running = asyncio.create_task(server.serve(sockets=[listener]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            streams = [await asyncio.open_connection(LOOPBACK, port) for _ in range(8)]
+            for _, writer in streams:
+                writer.write(b"GET / HTTP/1.1\r\nHost: x")
+            answers = [await asyncio.wait_for(reader.read(), 10) for reader, _ in streams]
+            for _, writer in streams:
+                writer.close()
+            server.should_exit = True
+            await running
+        return answers
+
+    assert asyncio.run(attack()) == [b""] * 8

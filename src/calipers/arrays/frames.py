@@ -38,11 +38,17 @@ def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:
     >>> list(frame_columns(pl.DataFrame({"age": [30], "city": ["Rome"]})))
     ['age', 'city']
     """
-    wrapped = nw.from_native(frame, eager_only=True)
-    names = [str(name) for name in wrapped.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"column names must differ, {twice[0]!r} appears more than once.")
+    try:
+        wrapped = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError:  # only pandas lets two columns have one name
+        names = [str(name) for name in frame.columns]
+    else:
+        names = [str(name) for name in wrapped.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"column names must differ, {twice!r} appears more than once. Rename or drop one of them."
+        )
     return dict(zip(names, wrapped.iter_columns(), strict=True))
 
 

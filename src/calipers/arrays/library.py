@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -62,25 +63,52 @@ def as_array(values: object, *, name: str) -> Array:
     if is_array(values):
         return values
     if is_into_series(values):
-        return _column_to_numpy(values)
+        return _column_to_numpy(values, name)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputTypeError(f"{name} is a sparse matrix; pass {name}.toarray() instead.")
     if values is None or isinstance(values, (str, bytes, dict, set, frozenset)):
         raise InputTypeError(f"{name} must be an array or a list, got {type(values).__name__}.")
+    if isinstance(values, Iterator):
+        raise InputTypeError(
+            f"{name} must be an array or a list, got {type(values).__name__}, which can be read only once. "
+            f"Pass list({name})."
+        )
     return _plain_to_numpy(values, name)
 
 
-def _column_to_numpy(column: Any) -> np.ndarray:
+def _column_to_numpy(column: Any, name: str) -> np.ndarray:
     import narwhals as nw
 
-    return np.asarray(nw.from_native(column, series_only=True).to_numpy())
+    wrapped = nw.from_native(column, series_only=True)
+    if wrapped.dtype in (nw.Int128, nw.UInt128):  # numpy has no such numbers
+        wrapped = wrapped.cast(nw.Float64)
+    return _values_of(wrapped, f"{name} is a column of {wrapped.dtype}")
+
+
+def _frame_to_numpy(frame: Any, name: str) -> np.ndarray:
+    import narwhals as nw
+
+    from calipers.arrays.frames import frame_columns
+
+    frame_columns(frame)  # refuses two columns of one name
+    wrapped = nw.from_native(frame, eager_only=True)
+    wide = [key for key, kind in wrapped.schema.items() if kind in (nw.Int128, nw.UInt128)]
+    if wide:
+        wrapped = wrapped.with_columns(nw.col(*wide).cast(nw.Float64))
+    return _values_of(wrapped, f"{name} is a table")
+
+
+def _values_of(wrapped: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(wrapped.to_numpy())
+    except Exception as error:  # noqa: BLE001 - every dataframe library has errors of its own
+        cause = str(error).split("\n", maxsplit=1)[0][:120]
+        raise InputTypeError(f"{what} that cannot be read as numbers or text ({cause}).") from None
 
 
 def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
     if is_into_dataframe(values):
-        import narwhals as nw
-
-        return np.asarray(nw.from_native(values, eager_only=True).to_numpy())
+        return _frame_to_numpy(values, name)
     if hasattr(values, "to_numpy"):  # an index of pandas, an array of arrow
         return np.asarray(_plain_column(values))
     try:

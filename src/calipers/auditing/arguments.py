@@ -30,8 +30,9 @@ from calipers.inputs import (
 from calipers.inputs.attributes import check_attributes
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.files.columns_to_arrays import quantile_table
+from calipers.inputs.labels import named_classes_of
 from calipers.inputs.predictions import check_promised
-from calipers.inputs.row_checks import check_time
+from calipers.inputs.row_checks import check_time, require_same_index
 from calipers.inputs.row_keys import Place
 from calipers.inputs.rows import Rows
 from calipers.metrics.distributions.quantile_columns import check_quantile_levels
@@ -77,7 +78,12 @@ def rows_of_arguments(
         "y_pred": y_pred,
     }
     _refuse_nothing_or_both(stated, columns | {"quantiles": quantiles}, y_true)
-    stated, classes = _unpacked(stated, y_true, classes)
+    require_same_index(
+        y_true=y_true, **stated, **columns, X=X, groups=groups, ease=ease, time=time, cluster=cluster,
+        sample_weight=sample_weight,
+    )  # fmt: skip
+    named = named_classes_of(stated, y_true) if classes is None and y_true is not None else classes
+    stated, classes = _unpacked(stated, y_true, named)
     matrices = _check_matrices(stated)
     levels, _ = check_alphas(alpha)
     alphas = tuple(float(a) for a in levels)

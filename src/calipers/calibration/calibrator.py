@@ -17,7 +17,7 @@ from calipers.inputs import (
     check_vector,
     check_weights,
 )
-from calipers.metrics.reliability.rows import is_soft
+from calipers.metrics.reliability.rows import is_soft, refuse_swapped
 
 INPUTS = ("probabilities", "scores")
 
@@ -86,8 +86,10 @@ class BinaryCalibrator(BaseEstimator):
 
     def _check_rows(self, probabilities: Any, y: Any, sample_weight: Any) -> CalibrationRows:
         scores = self._check_scores(probabilities)
-        n = check_same_length(probabilities=scores, y=as_array(y, name="y"))
+        n = check_same_length(probabilities=probabilities, y=y, sample_weight=sample_weight)
         outcomes = check_outcomes(y, pos_label=self.pos_label)
+        if self.inputs == "probabilities" and is_soft(outcomes):
+            refuse_swapped(scores, labels="y", order="(probabilities, y)")
         weights = check_weights(sample_weight, n)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)  # a row of weight 0 is not there

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_array, as_numpy
+from calipers.arrays import Array, RandomState, as_numpy
 from calipers.exceptions import InputError
 from calipers.inference import Moments, bounded_mean_p_value, bounded_ratio_interval, mean_estimate
 from calipers.inputs import (
@@ -339,7 +339,7 @@ def check_thresholds(thresholds: Any) -> np.ndarray:
 def _check_rows(y_true: Any, stated: tuple[Any, ...], pos_label: Any, sample_weight: Any) -> _Rows:
     names = ("before", "after") if len(stated) == 2 else ("probabilities",)
     columns = {n: check_positive_probabilities(p, name=n) for n, p in zip(names, stated, strict=True)}
-    n = check_same_length(y_true=as_array(y_true, name="y_true"), **columns)
+    n = check_same_length(y_true=y_true, **dict(zip(names, stated, strict=True)), sample_weight=sample_weight)
     positive = as_numpy(check_binary(y_true, pos_label=pos_label))
     return _Rows(positive, check_weights(sample_weight, n), tuple(as_numpy(p) for p in columns.values()))
 

@@ -66,7 +66,7 @@ class OneVsRestCalibrator(BaseEstimator):
     def fit(self, probabilities: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn one map per column of (n, K) probabilities from the labels."""
         stated = check_probabilities(probabilities)
-        check_same_length(probabilities=stated, y=as_array(y, name="y"))
+        check_same_length(probabilities=probabilities, y=y, sample_weight=sample_weight)
         codes = beside(_codes(self, probabilities, y, stated), stated)
         base = IsotonicCalibrator() if self.calibrator is None else self.calibrator
         self.calibrators_ = [
@@ -135,7 +135,7 @@ class TemperatureCalibrator(BaseEstimator):
     def fit(self, probabilities: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the temperature from (n, K) probabilities or logits and labels."""
         stated = self._check(probabilities)
-        n = check_same_length(probabilities=stated, y=as_array(y, name="y"))
+        n = check_same_length(probabilities=probabilities, y=y, sample_weight=sample_weight)
         codes = as_numpy(_codes(self, probabilities, y, stated))
         weights = check_weights(sample_weight, n)
         logits = self._logits(stated)

@@ -1,7 +1,8 @@
 """The command line: ``calipers COMMAND``, one file per command.
 
-Exit codes: 0 clean, 1 findings at or above the threshold, 2 bad input, 70 a fault in Calipers itself.
-Results go to standard output, progress and errors to standard error.
+Exit codes: 0 clean, 1 findings at or above the threshold, 2 bad input, 3 too few rows to tell, 70 a fault in
+Calipers itself, 130 stopped by hand, 141 the reader of the output closed it. Results go to standard output,
+progress and errors to standard error.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ def __dir__() -> list[str]:
 
 BAD_INPUT = 2
 INTERNAL_FAULT = 70  # never 1: a crash must not look like a finding
+STOPPED, CLOSED_PIPE = 130, 141  # as a shell names an end by SIGINT and SIGPIPE
 FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -33,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 clean, 1 findings, 2 bad input, 70 a fault in Calipers.
+        0 clean, 1 findings, 2 bad input, 3 too few rows to tell, 70 a fault in Calipers, 130 stopped by hand,
+        141 a closed pipe.
 
     Examples
     --------
@@ -42,11 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     calipers 0...
     0
     """
+    from calipers.cli.streams import flush_output, take_any_encoding
+
+    take_any_encoding()
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     state = random.getstate()
     try:
-        return _run([word for word in words if word != "--debug"] or ["--help"], debug=debug)
+        code = _run([word for word in words if word != "--debug"] or ["--help"], debug=debug)
+        return code if flush_output() else CLOSED_PIPE
     finally:
         random.setstate(state)  # rich draws link numbers from the global generator
 
@@ -64,8 +71,16 @@ def _run(words: list[str], *, debug: bool) -> int:
         return _complain(f"{error.format_message().rstrip('.')}. See 'calipers --help'.", debug=debug)
     except (CalipersError, *FILE_ERRORS) as error:
         return _complain(str(error), debug=debug)
-    except typer.Abort:
-        return _complain("stopped.", debug=debug)
+    except (typer.Abort, KeyboardInterrupt):
+        _complain("stopped.", debug=debug)
+        return STOPPED
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    except SystemExit as stop:
+        # typer and rich turn a closed pipe into an exit with 1, which would read as findings.
+        return CLOSED_PIPE if stop.code == 1 else int(stop.code or 0)
+    except MemoryError:
+        return _complain("there is not enough memory for this; give fewer rows with --max-rows.", debug=debug)
     except Exception:  # noqa: BLE001 - the last door: a fault of ours is reported as one
         return _report_fault()
 
@@ -74,9 +89,11 @@ def _complain(message: str, *, debug: bool) -> int:
     """One line on standard error; with ``--debug`` the traceback before it."""
     import traceback
 
+    from calipers.results.printable import printable
+
     if debug:
         traceback.print_exc()
-    print(f"calipers: {' '.join(message.split())}", file=sys.stderr)
+    print(f"calipers: {printable(' '.join(message.split()))}", file=sys.stderr)
     return BAD_INPUT
 
 

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, StorageOption, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
     from calipers.engines import FileSource
+    from calipers.exceptions import InputError
+    from calipers.results.writing import Content
+
+NAMES = ("report.html", "audit.json", "summary.md")
 
 FilesArgument = Annotated[
     list[str],
@@ -43,6 +48,7 @@ def command(
     plan: PlanOption = False,
     engine: EngineOption = None,
     storage: StorageOption = None,
+    force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -52,19 +58,23 @@ def command(
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
     from calipers.cli.options import exit_code, source_from, storage_of
+    from calipers.cli.terminal import say_json
 
+    outputs = planned(out, html, markdown, force=force)
     source = source_from(files, settings, storage_of(storage))
     streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
     if plan:
         return show_plan(source, streamed=streamed)
     found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
-    write(found, out=out, html=html, markdown=markdown)
+    failure = write(found, outputs, html=html, markdown=markdown)
     if as_json:
-        print(found.to_json())
-    elif not quiet:
-        show(found, out=out, html=html)
+        say_json(found.to_json())
+    elif not quiet or failure is not None:  # what was found is told even when its files are lost
+        show(found, page=None if failure is not None else html or (out and out / "report.html"))
     if github:
         annotate(found)
+    if failure is not None:
+        raise failure
     return exit_code(found.findings, settings.fail_on)
 
 
@@ -90,40 +100,47 @@ def show_plan(source: FileSource, *, streamed: bool) -> int:
     from calipers.auditing.checks import CHECKS
     from calipers.auditing.measurements import Design
     from calipers.auditing.plan import plan_audit
+    from calipers.cli.terminal import say
 
     pieces = source.pieces()
     n, head = sum(piece.rows for piece in pieces), pieces[0].head()
     for column, role in pieces[0].roles.described().items():
-        print(f"{column}: {role}")
-    print(f"{n} rows in {len(source.files())} file(s)" + (", streamed" if streamed else ""))
+        say(f"{column}: {role}")
+    say(f"{n} rows in {len(source.files())} file(s)" + (", streamed" if streamed else ""))
     for question in plan_audit(Design(n=n, alphas=head.alphas, head=head), CHECKS):
-        print(question)
+        say(question)
     return 0
 
 
-def write(found: Audit, *, out: Path | None, html: Path | None, markdown: Path | None) -> None:
-    """The files that were asked for, each in one step."""
-    from calipers.cli.files import writable_folder
+def planned(out: Path | None, html: Path | None, markdown: Path | None, *, force: bool) -> Outputs:
+    """The files that were asked for, found to be writable."""
+    from calipers.cli.files import require_parents
 
-    if out is not None:
-        folder = writable_folder(out)
-        found.to_html(folder / "report.html")
-        found.to_json(folder / "audit.json")
-        found.to_markdown(folder / "summary.md")
+    others = tuple(place for place in (html, markdown) if place is not None)
+    require_parents(others)
+    return Outputs(out, NAMES, others, force).check()
+
+
+def write(found: Audit, outputs: Outputs, *, html: Path | None, markdown: Path | None) -> InputError | None:
+    """The files that were asked for, together; what went wrong, or None."""
+    contents: dict[Path, Content] = {}
+    if outputs.folder is not None:
+        page, document, summary = (outputs.folder / name for name in NAMES)
+        contents |= {page: found.to_html(), document: found.to_json(), summary: found.to_markdown()}
     if html is not None:
-        found.to_html(html)
+        contents[html] = found.to_html()
     if markdown is not None:
-        found.to_markdown(markdown)
+        contents[markdown] = found.to_markdown()
+    return outputs.write(contents) if contents else None
 
 
-def show(found: Audit, *, out: Path | None, html: Path | None) -> None:
+def show(found: Audit, *, page: Path | None) -> None:
     """The answers and the faults, for people."""
-    from calipers.cli.terminal import print_audit
+    from calipers.cli.terminal import print_audit, say
 
     print_audit(found)
-    page = html or (None if out is None else out / "report.html")
     if page is not None:
-        print(f"The report is {page.resolve()}")
+        say(f"The report is {page.resolve()}")
 
 
 def annotate(found: Audit) -> None:
@@ -132,8 +149,20 @@ def annotate(found: Audit) -> None:
 
     for finding in found.faults:
         kind = {"issue": "error", "warning": "warning"}.get(finding.severity, "notice")
-        sentence = finding.sentence.replace("%", "%25").replace("\n", " ")
-        print(f"::{kind} title={finding.code} {finding.title}::{sentence}")
+        title = as_property(f"{finding.code} {finding.title}")
+        print(f"::{kind} title={title}::{as_data(finding.sentence)}")
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(place).open("a", encoding="utf-8") as summary:
             summary.write(found.to_markdown())
+
+
+def as_data(text: str) -> str:
+    """Text inside a workflow command: on one line, and no command of its own."""
+    from calipers.results.printable import one_line
+
+    return one_line(text).replace("%", "%25")
+
+
+def as_property(text: str) -> str:
+    """The same for a property, which a colon or a comma would end."""
+    return as_data(text).replace(":", "%3A").replace(",", "%2C")

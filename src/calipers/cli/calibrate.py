@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import (
     SETTING_OPTIONS,
     FileArgument,
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from calipers.auditing import Audit
     from calipers.engines import ArraySource, FileSource
     from calipers.results import EstimateTable
+    from calipers.results.writing import Content
 
+SUMMARY_NAME, PAGE_NAMES = "calibration.json", ("report_before.html", "report_after.html")
 METHODS = ("auto", "isotonic", "platt", "temperature", "beta", "spline", "venn-abers")
 # Settings that matter here; all rows are calibrated, whatever calipers.toml says about samples.
 OPTIONS = {name: SETTING_OPTIONS[name] for name in ("y", "proba", "weight", "sep", "seed")}
@@ -53,6 +56,7 @@ def command(
             "--fail-on", help="Exit with 1 when the calibrated rows still have: issue, warning, ..."
         ),
     ] = "never",
+    force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -62,16 +66,21 @@ def command(
     itself is never changed. Columns are found by name: y_true, p_<class>.
     """
     from calipers.cli.options import exit_code, source_from
+    from calipers.cli.terminal import say_json
 
     exit_code((), fail_on)
+    outputs = planned(out, file, apply, force=force)
     result = calibrate(file, settings, method=method, folds=folds)
-    places = write(result, source_from([file], settings), out)
+    contents = files_of(result, source_from([file], settings), out)
     if apply is not None:
-        places.append(write_other(result, file, source_from([apply], settings), out))
+        contents |= other_file(result, file, source_from([apply], settings), out)
+    failure = outputs.write(contents)
     if as_json:
-        print((out / "calibration.json").read_text(encoding="utf-8"))
-    elif not quiet:
-        show(result, places)
+        say_json(str(contents[out / SUMMARY_NAME]))
+    elif not quiet or failure is not None:
+        show(result, [] if failure is not None else list(contents))
+    if failure is not None:
+        raise failure
     return exit_code(result.after.findings, fail_on)
 
 
@@ -214,31 +223,46 @@ def read_calibration(probabilities: Any, predictions: ArraySource, seed: int) ->
     return EstimateTable(found, title="Calibration")
 
 
-def write(result: Calibrated, source: FileSource, out: Path) -> list[Path]:
-    """The calibrated file, both audits as one JSON, and two reports."""
+def planned(out: Path, file: Path, apply: Path | None, *, force: bool) -> Outputs:
+    """The files that will be written, found to be writable."""
+    from calipers.inputs.files.formats import ending_of
+
+    names = [SUMMARY_NAME, *PAGE_NAMES]
+    rows = [f"calibrated{ending_of(str(file))}"]
+    rows += [] if apply is None else [f"{calibrated_stem(apply)}{ending_of(str(apply))}"]
+    # Rows that an earlier run calibrated do not say that Calipers wrote them; a folder of ours does.
+    earlier = (out / SUMMARY_NAME).is_file()
+    return Outputs(out, tuple(names if earlier else names + rows), force=force).check()
+
+
+def files_of(result: Calibrated, source: FileSource, out: Path) -> dict[Path, Content]:
+    """The calibrated file, two reports, and both audits as one JSON."""
     import json
 
-    from calipers.cli.files import writable_folder
-    from calipers.results import to_json, write_atomically
+    from calipers.results import to_json
 
-    folder = writable_folder(out)
-    places = [write_rows(source, result.probabilities, folder, "calibrated")]
     document = {
+        "calipers": result.before.to_dict()["calipers"],
         "verdict": result.verdict,
         "calibrator": repr(result.calibrator),
         "calibration": {name: json.loads(to_json(table)) for name, table in result.readings.items()},
         "before": json.loads(result.before.to_json()),
         "after": json.loads(result.after.to_json()),
     }
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    summary = write_atomically(folder / "calibration.json", text)
-    for name, found in (("before", result.before), ("after", result.after)):
-        found.to_html(folder / f"report_{name}.html")
-        places.append(folder / f"report_{name}.html")
-    return [*places, summary]
+    pages = zip(PAGE_NAMES, (result.before, result.after), strict=True)
+    return {
+        **calibrated_rows(source, result.probabilities, out, "calibrated"),
+        **{out / name: found.to_html() for name, found in pages},
+        out / SUMMARY_NAME: json.dumps(document, indent=2, ensure_ascii=False),
+    }
 
 
-def write_other(result: Calibrated, fitted: Path, source: FileSource, out: Path) -> Path:
+def calibrated_stem(file: Path) -> str:
+    """How the calibrated rows of another file are called."""
+    return f"{file.name.split('.')[0]}_calibrated"
+
+
+def other_file(result: Calibrated, fitted: Path, source: FileSource, out: Path) -> dict[Path, Content]:
     """Another file with the same columns, through the calibrator fitted on all rows."""
     import numpy as np
 
@@ -250,7 +274,7 @@ def write_other(result: Calibrated, fitted: Path, source: FileSource, out: Path)
         base = ours[:, 1] if ours.ndim == 2 and ours.shape[1] == 2 else ours
         found = like(np.asarray(result.calibrator.predict(base)), ours)
         calibrated = found if columns is None else found[:, np.argsort(columns)]
-    return write_rows(source, calibrated, out, f"{file.name.split('.')[0]}_calibrated")
+    return calibrated_rows(source, calibrated, out, calibrated_stem(file))
 
 
 def same_columns(fitted: Any, other: Any, first: Path, second: Path) -> list[int] | None:
@@ -267,12 +291,12 @@ def same_columns(fitted: Any, other: Any, first: Path, second: Path) -> list[int
     return [list(other).index(label) for label in fitted]
 
 
-def write_rows(source: FileSource, probabilities: Any, folder: Path, stem: str) -> Path:
+def calibrated_rows(source: FileSource, probabilities: Any, folder: Path, stem: str) -> dict[Path, Content]:
     """All columns of a file with its probabilities replaced, in the same format."""
     import polars as pl
 
     from calipers.inputs.files import read_table
-    from calipers.inputs.files.formats import ending_of, write_table
+    from calipers.inputs.files.formats import ending_of, table_writer
 
     file = next(source.opened())
     place = folder / f"{stem}{ending_of(file.path)}"
@@ -281,15 +305,16 @@ def write_rows(source: FileSource, probabilities: Any, folder: Path, stem: str) 
     columns = [probabilities] if whole else list(probabilities.T)
     table = read_table(file.path, separator=source.separator)
     table = table.with_columns(pl.Series(name, column) for name, column in zip(names, columns, strict=True))
-    write_table(table, str(place), stated=file.stated, separator=source.separator)
-    return place
+    return {place: table_writer(table, str(place), stated=file.stated, separator=source.separator)}
 
 
 def show(result: Calibrated, places: list[Path]) -> None:
     """The sentence, both answers about probabilities, and the files."""
-    print(result.verdict)
+    from calipers.cli.terminal import say
+
+    say(result.verdict)
     for name, table in result.readings.items():
         for estimate in table.values():
-            print(f"{name}: {estimate}")
+            say(f"{name}: {estimate}")
     for place in places:
-        print(place)
+        say(place)

@@ -72,7 +72,8 @@ def overview(
 ) -> None:
     """Measure how far a model's uncertainty can be trusted.
 
-    Exit code 0: clean. 1: findings. 2: bad input.
+    Exit code 0: clean. 1: findings at or above --fail-on. 2: bad input, or files that cannot be written.
+    3: too few rows to tell. 70: a fault in Calipers. 130: stopped by hand. 141: the output was closed early.
     """
 
 

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import READ_OPTIONS, JsonOption, QuietOption, Settings, takes_settings
+
+NAMES = ("comparison.html", "comparison.json", "comparison.md")
 
 
 @takes_settings(options=READ_OPTIONS)
@@ -20,6 +23,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for comparison.html, .json and .md.")
     ] = None,
+    force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -31,9 +35,10 @@ def command(
     from calipers.auditing import compare
     from calipers.auditing.comparison import checks_beside
     from calipers.cli.audit import run
-    from calipers.cli.files import writable_folder
     from calipers.cli.options import source_from
+    from calipers.cli.terminal import say, say_json
 
+    outputs = Outputs(out, NAMES, force=force).check()
     named = parse_names(files)
     settings.mute = checks_beside()
     audits = {
@@ -42,15 +47,15 @@ def command(
     }
     single = all(len(found) == 1 for found in audits.values())
     comparison = compare({name: found[0] for name, found in audits.items()} if single else audits)
-    if out is not None:
-        folder = writable_folder(out)
-        comparison.to_html(folder / "comparison.html")
-        comparison.to_json(folder / "comparison.json")
-        comparison.to_markdown(folder / "comparison.md")
+    texts = (comparison.to_html, comparison.to_json, comparison.to_markdown)
+    contents = {place: text() for place, text in zip(outputs.places(), texts, strict=False)}
+    failure = outputs.write(contents) if contents else None
     if as_json:
-        print(comparison.to_json())
-    elif not quiet:
-        print(comparison)
+        say_json(comparison.to_json())
+    elif not quiet or failure is not None:
+        say(comparison)
+    if failure is not None:
+        raise failure
     return 0
 
 

@@ -32,12 +32,13 @@ def command(
     """
     from rich.console import Console
 
+    from calipers.cli.files import Outputs
+    from calipers.cli.terminal import print_audit, say, say_json
     from calipers.inputs import check_alpha
     from calipers.report import render_html, render_json
-    from calipers.results import write_atomically
 
     check_alpha(alpha)
-    folder = writable_folder(out)
+    outputs = Outputs(writable_folder(out), (JSON_NAME, HTML_NAME)).check()
     progress = Console(stderr=True)
     with progress.status("Training, conformalising, auditing and repairing ..."):
         from calipers.cli.demo_job import demonstrate
@@ -45,15 +46,14 @@ def command(
         done = demonstrate(alpha=alpha, seed=seed)
     document = done.document()
     text = render_json(document)
-    write_atomically(folder / JSON_NAME, text + "\n")
-    write_atomically(folder / HTML_NAME, render_html(document))
-    place = f"The report is {(folder / HTML_NAME).resolve()}"
+    failure = outputs.write({out / JSON_NAME: text + "\n", out / HTML_NAME: render_html(document)})
+    place = "" if failure is not None else f"The report is {(out / HTML_NAME).resolve()}"
     if as_json:
-        print(text)
+        say_json(text)
         progress.print(place, soft_wrap=True, highlight=False)
     else:
-        from calipers.cli.terminal import print_audit
-
         print_audit(done.found)
-        print(f"\n{done.repaired}\n{place}")
+        say(f"\n{done.repaired}\n{place}")
+    if failure is not None:
+        raise failure
     return 0

@@ -73,6 +73,8 @@ def command(
     Every column but the target is a feature. The interval holds the next loss with probability 1 - alpha,
     exactly so much, under the conditions it prints.
     """
+    from calipers.cli.terminal import say, say_json
+
     if losses is not None:
         forecast = _from_losses(data, losses, alpha)
     else:
@@ -82,7 +84,7 @@ def command(
         forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
     if plot is not None:
         _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
-    print(_json(forecast) if as_json else _sentences(forecast))
+    say_json(_json(forecast)) if as_json else say(_sentences(forecast))
     return 0
 
 
@@ -216,9 +218,13 @@ def _json(forecast: LossForecast) -> str:
 
 
 def _draw(forecast: LossForecast, name: str, loss: str, path: Path) -> None:
+    from calipers.exceptions import InputError
     from calipers.plots import plot_forecast_bars
     from calipers.results import write_atomically
 
     figure = plot_forecast_bars({name: forecast.to_estimate(name)}, loss_name=loss).figure
     kind = path.suffix.removeprefix(".") or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(f"--plot must end in one of {', '.join(sorted(known))}, got {path.name!r}.")
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=120))

@@ -39,6 +39,7 @@ def command(
     """
     from calipers.cli.options import source_from
     from calipers.cli.progress import check_progress
+    from calipers.cli.terminal import say, say_json
     from calipers.engines import measure
     from calipers.exceptions import InputError
     from calipers.results import EstimateTable, to_json
@@ -60,7 +61,7 @@ def command(
             tag = f" at alpha={alpha:g}" if len(alphas) > 1 else ""
             found |= {f"{name}{tag}": estimate for name, estimate in table.items()}
     table = EstimateTable(found)
-    print(to_json(table, indent=2) if as_json else table)
+    say_json(to_json(table, indent=2)) if as_json else say(table)
     return 0
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "calipers.toml"
 SECTION = "audit"
+TOO_FEW_ROWS = 3
 SEVERITY_WORDS = ("issue", "warning", "note", "never")
 
 FileArgument = Annotated[
@@ -164,7 +165,12 @@ def takes_settings(
 def settings_from(config: Path | None) -> Settings:
     """The settings of a file: the one named, else calipers.toml here, else none."""
     place = config or Path(CONFIG_NAME)
-    if not place.exists():
+    try:
+        is_there = place.exists()
+    except OSError as error:
+        shown, reason = str(place)[:60], error.strerror
+        raise InputError(f"--config names {shown}, which cannot be read: {reason}.") from None
+    if not is_there:
         if config is not None:
             raise InputError(f"--config names {config}, which does not exist.")
         return Settings()
@@ -227,7 +233,7 @@ def source_from(
 
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
-    """1 when a fault reaches the threshold: a severity, or one of several codes."""
+    """1 when a fault reaches the threshold (a severity, or codes), 3 when nothing could be told, else 0."""
     from calipers.results import severity_rank
 
     words = [word.strip() for word in (fail_on or "issue").split(",")]
@@ -242,7 +248,9 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
         )
         if reached or finding.code in codes:
             return 1
-    return 0
+    outcomes = {finding.outcome for finding in findings}
+    nothing_told = "cannot_tell" in outcomes and not outcomes & {"fault", "clean"}
+    return TOO_FEW_ROWS if nothing_told and words != ["never"] else 0
 
 
 def _require_codes(codes: Sequence[str]) -> None:

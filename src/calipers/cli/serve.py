@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -40,23 +39,27 @@ def command(
     uvicorn = import_optional("uvicorn", purpose="the local page", install="calipers[serve]")
     import_optional("starlette", purpose="the local page", install="calipers[serve]")
     from calipers.cli.serve_app import make_app
+    from calipers.cli.serve_connections import server_settings
     from calipers.cli.serve_jobs import Workshop
     from calipers.cli.serve_runs import RunStore
+    from calipers.cli.serve_uploads import ending_by_signals, upload_folder
 
     store = RunStore(keep)
     workshop = Workshop(existing(files or []), settings_from(config), store)
     token = secrets.token_urlsafe(24)
-    with free_socket(port) as listener, tempfile.TemporaryDirectory(prefix="calipers-") as folder:
+    with ending_by_signals(), free_socket(port) as listener, upload_folder() as folder:
         chosen = listener.getsockname()[1]
         app = make_app(
-            workshop, token=token, port=chosen, upload_limit=upload_limit * MEGABYTE, folder=Path(folder)
+            workshop, token=token, port=chosen, upload_limit=upload_limit * MEGABYTE, folder=folder
         )
         address = f"http://{LOOPBACK}:{chosen}/{token}/"
         print(f"The page is {address} (stop with Ctrl-C)", flush=True)
         if open_browser:
             webbrowser.open(address)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-        server.run(sockets=[listener])
+        try:
+            uvicorn.Server(server_settings(app)).run(sockets=[listener])
+        finally:
+            workshop.close()
     return 0
 
 

@@ -7,14 +7,17 @@ files are known by number and never by path, and uploads are counted while they 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool as in_thread
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
@@ -28,6 +31,7 @@ from calipers.exceptions import CalipersError, InputError
 from calipers.fields import FIELDS
 from calipers.inputs.files.formats import ending_of
 from calipers.report.page import asset, template
+from calipers.results.printable import one_line
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -43,6 +47,8 @@ REPORT_HEADERS = {
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 }
+PATIENCE = 30  # seconds without a byte
+LARGEST_JSON = 1 << 16
 Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -112,11 +118,11 @@ class Pages:
 
     async def columns(self, request: Request) -> Response:
         """Columns of a file and their roles."""
-        return JSONResponse(self.workshop.columns(request.path_params["number"]))
+        return JSONResponse(await in_thread(self.workshop.columns, request.path_params["number"]))
 
     async def start(self, request: Request) -> Response:
         """Begin an audit."""
-        asked = await request.json()
+        asked = await small_json(request)
         if not isinstance(asked, dict) or not isinstance(asked.get("choices", {}), dict):
             raise InputError("the request must be a dictionary with file and choices.")
         return JSONResponse({"job": self.workshop.start(str(asked.get("file")), asked.get("choices", {}))})
@@ -133,10 +139,10 @@ class Pages:
         if run is None or (ending and ending not in DOWNLOADS):
             return PlainTextResponse("no such report", status_code=404)
         if not ending:
-            return HTMLResponse(run.download("html"), headers=REPORT_HEADERS)
+            return HTMLResponse(await in_thread(run.download, "html"), headers=REPORT_HEADERS)
         named = f'attachment; filename="{download_name(run.name, ending)}"'
         headers = REPORT_HEADERS | {"Content-Disposition": named}
-        return Response(run.download(ending), media_type=DOWNLOADS[ending], headers=headers)
+        return Response(await in_thread(run.download, ending), media_type=DOWNLOADS[ending], headers=headers)
 
     async def runs(self, request: Request) -> Response:
         """All audits, for a page that was loaded again."""
@@ -152,12 +158,13 @@ class Pages:
 
     async def compared(self, request: Request) -> Response:
         """The comparison of finished audits."""
-        compared = self.workshop.compare(request.query_params.getlist("job"))
+        compared = await in_thread(self.workshop.compare, request.query_params.getlist("job"))
         return HTMLResponse(compared, headers=REPORT_HEADERS)
 
     async def upload(self, request: Request) -> Response:
         """Take a file in."""
-        name = Path(request.query_params.get("name", "")).name
+        name = shown_name(request.query_params.get("name", ""))
+        self.workshop.require_room()
         place = await receive(request, name, self.folder, self.upload_limit)
         return JSONResponse({"file": self.workshop.add(place, name), "name": name})
 
@@ -195,13 +202,49 @@ async def receive(request: Request, name: str, folder: Path, limit: int) -> Path
     if stated.isdigit() and int(stated) > limit:
         raise InputError(f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file.")
     with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False) as file:
-        place, size = Path(file.name), 0
-        async for block in request.stream():
-            size += len(block)
-            if size > limit:
-                place.unlink()
-                raise InputError(
-                    f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file."
-                )
-            file.write(block)
+        place = Path(file.name)
+        try:
+            size = 0
+            async for block in patient_blocks(request):
+                size += len(block)
+                if size > limit:
+                    raise InputError(
+                        f"{name} is larger than {limit // 2**20} MB; start 'calipers serve' with the file."
+                    )
+                file.write(block)
+        except BaseException:  # too large, too slow, or the other side has left: nothing stays
+            place.unlink()
+            raise
     return place
+
+
+async def patient_blocks(request: Request) -> AsyncIterator[bytes]:
+    """The blocks of a body; a sender that pauses for too long is given up."""
+    blocks = request.stream().__aiter__()
+    while True:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                block = await anext(blocks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise InputError(f"the request stopped arriving for {PATIENCE} seconds; send it again.") from None
+        yield block
+
+
+async def small_json(request: Request) -> Any:
+    """The body of a request as JSON, of a size that choices on a page can have."""
+    body = b""
+    async for block in patient_blocks(request):
+        body += block
+        if len(body) > LARGEST_JSON:
+            raise InputError(f"the request must have at most {LARGEST_JSON} bytes.")
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise InputError("the request is nested too deeply; it must be a dictionary of texts.") from None
+
+
+def shown_name(given: str) -> str:
+    """The name of an uploaded file without folders, control characters and excess length."""
+    return one_line(PurePosixPath(given.replace("\\", "/")).name)[-120:]

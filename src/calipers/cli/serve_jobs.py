@@ -1,4 +1,7 @@
-"""Audits that run behind the local page: one thread, progress that can be asked for, results kept."""
+"""Audits that run behind the local page: one thread, progress that can be asked for, bounded memory.
+
+Finished audits lie in a `RunStore`: the last ones with their rows, older ones as documents.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,14 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calipers.cli.options import COLUMN_OPTIONS, Settings
 from calipers.cli.serve_runs import RunStore
 from calipers.exceptions import CalipersError, InputError
 
-if TYPE_CHECKING:
-    from calipers.auditing import Audit
-
 # What the page may choose; everything else of the settings stays with the command line.
+MOST_WAITING, MOST_FILES = 20, 100
 CHOICES = ("alpha", "n_calibration", "sep", *COLUMN_OPTIONS)
 
 
@@ -30,7 +31,7 @@ class Job:
     total: int = 0
     code: str = ""
     error: str = ""
-    audit: Audit | None = None
+    verdict: dict[str, Any] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def move(self, code: str, done: int, total: int) -> None:
@@ -41,15 +42,14 @@ class Job:
     def state(self) -> dict[str, Any]:
         """What the page asks for while it waits."""
         with self.lock:
-            finished = self.audit is not None or bool(self.error)
             return {
                 "name": self.name,
-                "state": "failed" if self.error else "finished" if finished else "running",
+                "state": "failed" if self.error else "finished" if self.verdict else "running",
                 "code": self.code,
                 "done": self.done,
                 "total": self.total,
                 "error": self.error,
-                "verdict": None if self.audit is None else self.audit.to_dict()["verdict"],
+                "verdict": self.verdict,
             }
 
 
@@ -82,6 +82,15 @@ class Workshop:
         ]
         return done + [state for state in others if state["state"] == "running"]
 
+    def require_room(self) -> None:
+        """Refuse one more upload where too many are kept."""
+        if len(self.files) >= MOST_FILES:
+            raise InputError(f"the page keeps {MOST_FILES} files; stop it and start it again for more.")
+
+    def close(self) -> None:
+        """Forget what waits; an audit that runs ends with its current work."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
     def columns(self, number: str) -> dict[str, Any]:
         """Columns of a file and the role each one has by its name."""
         from calipers.cli.options import source_from
@@ -100,10 +109,19 @@ class Workshop:
         """Begin an audit; its identity."""
         path = self._file(number)
         settings = self.settings.over(checked_choices(choices))
+        if sum(job.state()["state"] == "running" for job in self.jobs.values()) >= MOST_WAITING:
+            raise InputError(f"{MOST_WAITING} audits are waiting already; let some of them finish first.")
+        self._make_room()
         identity = secrets.token_urlsafe(9)
         job = self.jobs[identity] = Job(name=self.names[number])
         self._pool.submit(self._run, identity, job, path, settings)
         return identity
+
+    def _make_room(self) -> None:
+        """Forget the oldest audits that have ended; those that finished lie in the store."""
+        ended = [identity for identity, job in self.jobs.items() if job.state()["state"] != "running"]
+        for identity in ended[: max(0, len(self.jobs) - MOST_FILES)]:
+            del self.jobs[identity]
 
     def compare(self, identities: list[str]) -> str:
         """The page that compares finished audits: by tests on the same rows, else side by side."""
@@ -147,9 +165,9 @@ class Workshop:
             with job.lock:
                 job.error = f"this is a fault in Calipers, not in your file: {type(error).__name__}"
         else:
-            self.store.add(identity, job.name, found)
+            run = self.store.add(identity, job.name, found)
             with job.lock:
-                job.audit = found
+                job.verdict = run.document["verdict"]
 
 
 def in_their_words(error: Exception, path: Path, name: str) -> str:

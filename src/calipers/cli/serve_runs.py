@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from calipers.auditing import Audit
 
 SCHEMA, KIND = 1, "CalipersRun"
+# Audits whose rows stay in memory, to be compared and saved, and runs in all.
+MOST_AUDITS, MOST_RUNS = 8, 100
 _IDENTITY = re.compile(r"[\w-]{8,40}")
 # Ending of a download -> its media type.
 DOWNLOADS = {
@@ -111,6 +113,7 @@ class RunStore:
         when = datetime.now(UTC).isoformat(timespec="seconds")
         run = Run(identity=identity, name=name, when=when, document=audit.to_dict(), audit=audit)
         self.runs[identity] = run
+        self._make_room()
         if self.folder is not None:
             stored = {
                 "schema": SCHEMA,
@@ -121,6 +124,14 @@ class RunStore:
             }
             write_atomically(self.folder / f"{identity}.json", json.dumps(stored, allow_nan=False))
         return run
+
+    def _make_room(self) -> None:
+        """Forget the rows of all but the last audits, and the oldest audits altogether."""
+        for identity, run in list(self.runs.items())[:-MOST_AUDITS]:
+            if run.audit is not None:
+                self.runs[identity] = replace(run, audit=None)
+        while len(self.runs) > MOST_RUNS:
+            del self.runs[next(iter(self.runs))]
 
     def get(self, identity: str) -> Run:
         """The run, or an error that says it is not there."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 
 from calipers.report.text_bars import text_bar
 from calipers.report.words import MARKS, wrapped
+from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -28,6 +29,21 @@ COLOURS = {
 # Longer lines are hard to read, however wide the terminal.
 WIDEST = 110
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
+
+
+def escape(text: str) -> str:
+    """Text from a file for a console of rich: no markup, no escape sequences."""
+    return escape_markup(one_line(text))
+
+
+def say(text: object = "") -> None:
+    """Print on standard output; control characters are written out."""
+    print(printable(str(text)))
+
+
+def say_json(text: str) -> None:
+    """Print JSON on standard output; control characters are escaped as JSON has it."""
+    print(printable_json(text))
 
 
 def print_audit(found: Audit) -> None:

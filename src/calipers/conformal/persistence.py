@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from calipers.arrays import import_optional
-from calipers.exceptions import DegradedResultWarning, InputError, warn
+from calipers.conformal.stored_schema import check_stored
+from calipers.exceptions import CalipersError, DegradedResultWarning, InputError, warn
 from calipers.results import write_atomically
 from calipers.version import __version__
 
+_DIGEST = "sha256"
 _NOTE = "calipers.json"  # a member of the zip archive that skops does not look at
 _OWN_ROOMS = ("calipers.conformal.", "calipers.difficulty.")
 # What a damaged or doctored archive makes zipfile, json, numpy and skops raise.
-_DAMAGE = (zipfile.BadZipFile, AttributeError, EOFError, KeyError, IndexError, TypeError, ValueError)
+_DAMAGE = (
+    zipfile.BadZipFile, AttributeError, EOFError, ImportError, KeyError, IndexError, MemoryError,
+    NotImplementedError, OverflowError, RecursionError, RuntimeError, TypeError, ValueError, zlib.error,
+)  # fmt: skip
 
 
 def save_predictor(predictor: Any, path: Path | str) -> Path:
@@ -46,8 +53,9 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
 
     Notes
     -----
-    The versions of Calipers and scikit-learn are written beside the predictor; `load_predictor` reads them
-    first.
+    The versions of Calipers and scikit-learn and a checksum are written beside it; `load_predictor`
+    reads them first. The checksum finds accidents. It is no signature: whoever changes a file on purpose can
+    change it too.
 
     Examples
     --------
@@ -65,7 +73,7 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
     def write(file: IO[bytes]) -> None:
         file.write(content)
         with zipfile.ZipFile(file, "a") as archive:
-            archive.writestr(_NOTE, json.dumps(_versions()))
+            archive.writestr(_NOTE, json.dumps(_versions() | {_DIGEST: digest_of(archive)}))
 
     return write_atomically(path, write)
 
@@ -108,9 +116,11 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
     FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.skops'
     """
     place = Path(path)
-    _check_versions(_written_by(place), place.name)
+    note = _written_by(place)
+    _check_versions(note, place.name)
     skops = _skops()
     with _damage_named(place):
+        _check_digest(place, note.get(_DIGEST))
         unknown = skops.get_untrusted_types(file=place)
     refused = sorted(name for name in unknown if name not in trusted and not _is_ours(name))
     if refused:
@@ -123,6 +133,8 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
         predictor = skops.load(place, trusted=unknown)
     if not type(predictor).__module__.startswith("calipers.conformal."):
         raise InputError(f"{place.name} holds no predictor of ours, but a {type(predictor).__name__}.")
+    with _damage_named(place):
+        check_stored(predictor)
     return predictor
 
 
@@ -130,11 +142,34 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
 def _damage_named(place: Path) -> Iterator[None]:
     try:
         yield
+    except CalipersError:
+        raise
     except _DAMAGE as error:
         raise InputError(
             f"{place.name} is damaged or was changed after save_predictor wrote it "
             f"({type(error).__name__}: {str(error).strip()[:120]}). Save the predictor again."
         ) from None
+
+
+def digest_of(archive: zipfile.ZipFile) -> str:
+    """SHA-256 of all members but the note, by name and content."""
+    whole = hashlib.sha256()
+    for name in sorted(set(archive.namelist()) - {_NOTE}):
+        content = archive.read(name)
+        whole.update(f"{name}:{len(content)}:".encode() + content)
+    return whole.hexdigest()
+
+
+def _check_digest(place: Path, stated: str | None) -> None:
+    if stated is None:
+        warn(
+            f"{place.name} has no checksum; a damage to it cannot be seen. Save the predictor again.",
+            DegradedResultWarning,
+        )
+        return
+    with zipfile.ZipFile(place) as archive:
+        if digest_of(archive) != stated:
+            raise ValueError("its content does not match its checksum")
 
 
 def _as_data(predictor: Any) -> bytes:
@@ -171,7 +206,8 @@ def _written_by(place: Path) -> dict[str, str]:
             f"{place.name} was not written by save_predictor. Pickle and joblib files are never read: "
             "they can run any code. Load the model where you trust it and save it again."
         ) from None
-    return {name: str(versions.get(name, "unknown")) for name in _versions()}
+    stated = {name: str(versions.get(name, "unknown")) for name in _versions()}
+    return stated | ({_DIGEST: str(versions[_DIGEST])} if _DIGEST in versions else {})
 
 
 def _check_versions(written: dict[str, str], name: str) -> None:
@@ -181,7 +217,8 @@ def _check_versions(written: dict[str, str], name: str) -> None:
             f"{name} was written by calipers {written['calipers']}, this is {here['calipers']}; "
             "fitted predictors are not carried over. Fit it again."
         )
-    for package, version in written.items():
+    for package in here:
+        version = written[package]
         if version != here[package]:
             warn(
                 f"{name} was written with {package} {version}, this is {here[package]}: "

@@ -15,7 +15,7 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator, is_frame, short_repr
 from calipers.arrays.compiled import MANY_ROWS
 from calipers.conformal.stored_scores import ConformalScores
-from calipers.inputs import Features, check_alphas, check_count, require_column_order
+from calipers.inputs import Features, check_alphas, check_classes, check_count, require_column_order
 from calipers.inputs.block_sizes import HEAD_ROWS, PIECE_ROWS, block_rows, rows_per_piece
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.files import ColumnChoice, FilePiece
@@ -23,6 +23,8 @@ from calipers.inputs.files.column_roles import LEVELLED, level_positions
 from calipers.inputs.files.columns_to_arrays import Arguments, columns_to_arrays, join_arguments
 from calipers.inputs.files.pieces import DEFAULT_ALPHA, OpenedFile, list_files, open_files
 from calipers.inputs.files.size_limits import fits_memory, require_memory, working_bytes
+from calipers.inputs.labels import named_classes, named_classes_of
+from calipers.inputs.row_checks import missing_mask
 from calipers.inputs.row_keys import Place, Places
 from calipers.inputs.rows import TABLES, Rows
 
@@ -228,7 +230,9 @@ class ArraySource:
         return arrays, len(next(iter(arrays.values())))
 
     def _classes(self, arrays: Mapping[str, Any]) -> Any:
-        return self.classes if self.classes is not None else _common_classes(arrays)
+        if self.classes is not None:
+            return self.classes
+        return named_classes_of(self.given, arrays.get("y_true")) or _common_classes(arrays)
 
     def _refuse_other_order(self, given: Mapping[str, Any]) -> None:
         """Tables that name their columns after the labels, in another order, are refused."""
@@ -236,7 +240,8 @@ class ArraySource:
             table = given.get(role)
             if self.classes is None and is_frame(table) and "y_true" in given:
                 labels = as_numpy(given["y_true"], name="y_true").reshape(-1)
-                require_column_order(table, labels, as_numpy(table, name=role).shape[1])
+                if named_classes(table, labels) is None:
+                    require_column_order(table, labels, as_numpy(table, name=role).shape[1])
 
 
 def _sliceable(name: str, value: Any) -> Any:
@@ -251,8 +256,9 @@ def _common_classes(arrays: Mapping[str, np.ndarray]) -> Any:
     wide = next((arrays[r] for r in ("probabilities", "p_values", "sets") if r in arrays), None)
     if wide is None or "y_true" not in arrays or wide.ndim == 1:
         return None
-    labels = np.unique(arrays["y_true"])
-    return labels if len(labels) == wide.shape[1] else None
+    labels = as_numpy(arrays["y_true"], name="y_true").reshape(-1)
+    known = check_classes(None, labels[~missing_mask(labels)], wide.shape[1])
+    return np.arange(wide.shape[1]) if known is None else known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,8 @@ from calipers.inference.means import Moments
 from calipers.inference.proportions import Interval, clopper_pearson
 from calipers.inputs.weights import Weights
 
+_MANY_STRATA = 1000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShareCounts:
@@ -136,6 +138,18 @@ class ShareCounts:
     def interval(self, confidence: float) -> Interval:
         """Ends of every share's interval; exact for whole weights of independent rows."""
         if self.whole and self.independent is None:
-            return clopper_pearson(self.hits, self.totals, confidence=confidence)
+            return _interval_of_counts(self.hits, self.totals, confidence)
         rows = self.effective
         return clopper_pearson(self.shares * rows, rows, confidence=confidence)
+
+
+def _interval_of_counts(hits: np.ndarray, totals: np.ndarray, confidence: float) -> Interval:
+    """Exact intervals; of many strata, which have few different counts, each pair of counts once."""
+    width = totals.max() + 1 if totals.size else 1.0
+    if totals.size < _MANY_STRATA or width**2 > 4 * totals.size:
+        return clopper_pearson(hits, totals, confidence=confidence)
+    pairs = (totals * width + hits).astype(np.int64)
+    present = np.flatnonzero(np.bincount(pairs))
+    ends = np.empty((2, int(present[-1]) + 1))
+    ends[:, present] = clopper_pearson(present % int(width), present // int(width), confidence=confidence)
+    return Interval(ends[0, pairs], ends[1, pairs])

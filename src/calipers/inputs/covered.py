@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, namespace, pick_columns
+from calipers.arrays import Array, namespace, pick_columns
 from calipers.exceptions import InputError
 from calipers.inputs.labels import encode_labels
 from calipers.inputs.predictions import check_prediction
@@ -37,7 +37,7 @@ def is_covered(y_true: Any, prediction: Any, *, classes: Any = None) -> Array:
     array([ True, False])
     """
     kind, array = check_prediction(prediction)
-    check_same_length(y_true=as_array(y_true, name="y_true"), prediction=array)
+    check_same_length(y_true=y_true, prediction=prediction)
     if kind == "sets":
         codes = encode_labels(y_true, array.shape[1], classes=classes, table=prediction)
         return covered_by_sets(codes, array)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inputs.row_checks import missing_mask
+from calipers.inputs.row_checks import distinct_objects, missing_mask
 
 
 def encode_labels(
@@ -17,8 +18,9 @@ def encode_labels(
     """The column index of every row's label.
 
     ``classes=None`` means: the sorted labels of ``y_true`` if their number is ``n_classes``, else the
-    integers 0..K-1 if ``y_true`` holds only those, else an error. ``table`` is what was given with the K
-    columns: a dataframe that names its columns after the labels, in another order, is refused.
+    integers 0..K-1 if ``y_true`` holds only those and a 0 (or K is 2), else an error: without a 0 the columns
+    could as well be counted from 1. ``table`` is what was given with the K columns: the column names of a
+    dataframe are the classes when labels are among them; all of them in another order are refused.
 
     Examples
     --------
@@ -34,10 +36,59 @@ def encode_labels(
     if labels.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(labels.shape)}.")
     if classes is None and is_frame(table):
+        classes = named_classes(table, as_numpy(labels))
+    if classes is None and is_frame(table):
         require_column_order(table, as_numpy(labels), n_classes, name=name)
     if isinstance(labels, np.ndarray):
         return _encode_host(labels, n_classes, classes, name)
     return _encode_device(labels, n_classes, classes, name)
+
+
+def named_classes(table: Any, labels: np.ndarray) -> list[Any] | None:
+    """The classes that a dataframe names its columns after, where labels do not show all of them.
+
+    None when the names are not those of the labels, when all of them occur (`require_column_order` then
+    compares their order), and for names that count from 0, which a dataframe without names has too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from calipers.inputs.labels import named_classes
+    >>> named_classes(pl.DataFrame({"1": [0.2], "2": [0.5], "3": [0.3]}), np.array([1, 2, 2]))
+    [1, 2, 3]
+    """
+    names = list(frame_columns(table))
+    if labels.dtype.kind not in "iuUSO" or names == [str(i) for i in range(len(names))]:
+        return None
+    kinds = {type(label) for label in labels.tolist()}
+    if len(kinds) != 1 or not kinds <= {int, str}:
+        return None
+    kind = kinds.pop()
+    try:
+        classes = [kind(name) for name in names]
+    except ValueError:
+        return None
+    present = set(labels.tolist())
+    return classes if present < set(classes) and [str(c) for c in classes] == names else None
+
+
+def named_classes_of(stated: Mapping[str, Any], y_true: Any) -> list[Any] | None:
+    """The classes that the first dataframe among probabilities, p_values and sets names; None when none does.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from calipers.inputs.labels import named_classes_of
+    >>> named_classes_of({"sets": pl.DataFrame({"a": [True], "b": [False]})}, ["b"])
+    ['a', 'b']
+    """
+    tables = [stated.get(role) for role in ("probabilities", "p_values", "sets")]
+    tables = [table for table in tables if is_frame(table)]
+    if not tables or y_true is None:
+        return None
+    labels = as_numpy(y_true, name="y_true").reshape(-1)
+    return next((found for table in tables if (found := named_classes(table, labels)) is not None), None)
 
 
 def require_column_order(table: Any, labels: np.ndarray, n_classes: int, *, name: str = "y_true") -> None:
@@ -76,6 +127,8 @@ def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) ->
     if plain and labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
         # K distinct integers inside 0..K-1 are 0..K-1, so both readings of None agree: no sort needed. The
         # caller's own array may come back: codes are read, never written.
+        if classes is None:
+            _refuse_two_readings(labels, n_classes, name)
         return labels.astype(np.int64, copy=False)
     known = check_classes(classes, labels, n_classes, name=name)
     if known is None:
@@ -115,22 +168,41 @@ def check_classes(
         if len(set(given.tolist())) != n_classes:
             raise InputError("classes must differ from each other, got a repeated label.")
         return given
-    distinct = np.unique(labels) if labels.dtype.kind != "O" else _sorted_objects(labels)
+    distinct = np.unique(labels) if labels.dtype.kind != "O" else _sorted_objects(labels, name)
     if len(distinct) == n_classes:
         return distinct
-    if labels.dtype.kind in "iu" and _are_indices(labels, n_classes):
+    if _are_whole(distinct) and _are_indices(distinct, n_classes):
+        _refuse_two_readings(distinct, n_classes, name)
         return None
-    if labels.dtype.kind == "f" and (labels == np.floor(labels)).all() and _are_indices(labels, n_classes):
-        return None
-    shown = ", ".join(repr(v) for v in distinct[:5].tolist()) + (", ..." if len(distinct) > 5 else "")
     raise InputError(
-        f"{name} has {len(distinct)} distinct labels ({shown}) but there are {n_classes} columns. "
+        f"{name} has {len(distinct)} distinct labels ({_shown(distinct)}) but there are {n_classes} columns. "
         "Pass classes=[...] with the label of every column, in column order."
     )
 
 
-def _sorted_objects(labels: np.ndarray) -> np.ndarray:
-    distinct = sorted(set(labels.tolist()), key=lambda v: (type(v).__name__, v))
+def _are_whole(labels: np.ndarray) -> bool:
+    if labels.dtype.kind != "f":
+        return labels.dtype.kind in "iu"
+    return bool(np.isfinite(labels).all() and (labels == np.floor(labels)).all())
+
+
+def _refuse_two_readings(labels: np.ndarray, n_classes: int, name: str) -> None:
+    """Refuse numbers that could be columns counted from 0 or from 1; of two classes, 1 is the second."""
+    if n_classes == 2 or int(labels.min()) == 0:
+        return
+    raise InputError(
+        f"{name} holds {_shown(np.unique(labels))} and no 0 beside {n_classes} columns, which could be the "
+        f"classes 0 to {n_classes - 1} or 1 to {n_classes}. Pass classes=range({n_classes}) or "
+        f"classes=range(1, {n_classes + 1}), or the label of every column."
+    )
+
+
+def _shown(distinct: np.ndarray) -> str:
+    return ", ".join(repr(v) for v in distinct[:5].tolist()) + (", ..." if len(distinct) > 5 else "")
+
+
+def _sorted_objects(labels: np.ndarray, name: str) -> np.ndarray:
+    distinct = distinct_objects(labels, name)
     return np.asarray(distinct, dtype=None if len({type(v) for v in distinct}) == 1 else object)
 
 

@@ -22,7 +22,8 @@ def check_same_length(**arrays: Array | None) -> int:
         ...
     calipers.exceptions.InputError: y_true and covered must have the same length, got y_true: 3, covered: 2.
     """
-    lengths = {name: _length(a) for name, a in arrays.items() if a is not None}
+    given = {name: array for name, array in arrays.items() if array is not None}
+    lengths = {name: _length(array, name) for name, array in given.items()}
     if len(set(lengths.values())) > 1:
         names = " and ".join([", ".join(list(lengths)[:-1]), list(lengths)[-1]])
         found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
@@ -30,12 +31,48 @@ def check_same_length(**arrays: Array | None) -> int:
     n = next(iter(lengths.values()))
     if n == 0:
         raise InputError(f"{next(iter(lengths))} must have at least one row, got none.")
+    require_same_index(**given)
     return n
 
 
-def _length(array: Any) -> int:
+def _length(array: Any, name: str) -> int:
     shape = getattr(array, "shape", None)
-    return int(shape[0]) if shape is not None else len(array)
+    if shape is None:
+        return len(array) if hasattr(array, "__len__") else _length(as_array(array, name=name), name)
+    if not len(shape):
+        raise InputError(f"{name} must have one entry per row, got a single value.")
+    return int(shape[0])
+
+
+def require_same_index(**given: Any) -> None:
+    """Refuse columns of pandas whose rows are not the same, or not in the same order.
+
+    Paired by position, as arrays are, such rows would belong to different cases.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from calipers.inputs.row_checks import require_same_index
+    >>> require_same_index(y_true=pd.Series([1, 0]), covered=[True, True], groups=pd.Series(["a", "b"]))
+    """
+    indexed = {name: value.index for name, value in given.items() if hasattr(value, "iloc")}
+    if len(indexed) < 2:
+        return
+    (first, index), *others = indexed.items()
+    for name, other in others:
+        if index is other or index.equals(other):
+            continue
+        row = next(i for i, (a, b) in enumerate(zip(index, other, strict=True)) if not _is_same(a, b))
+        left, right = index[row : row + 1].tolist()[0], other[row : row + 1].tolist()[0]
+        raise InputError(
+            f"{first} and {name} have different indexes (first at row {row}: {left!r} and {right!r}). "
+            f"Bring them into one order, for instance {name}.loc[{first}.index], or pass {name}.to_numpy() "
+            "when rows belong together by position."
+        )
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    return bool(first is second or first == second or (first != first and second != second))
 
 
 def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
@@ -210,13 +247,41 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
             "Give missing labels a name of their own, or drop the rows."
         )
     if array.dtype.kind == "O":
-        return _object_groups(array)
+        return _object_groups(array, name)
     labels, codes = np.unique(array, return_inverse=True)
     return labels, codes.reshape(-1)
 
 
-def _object_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    distinct = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
+    """The distinct values of an array of objects, by type and value; what has no order is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.row_checks import distinct_objects
+    >>> distinct_objects(np.array(["b", "a", "b"], dtype=object), "groups")
+    ['a', 'b']
+    """
+    try:
+        return sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+    except TypeError:
+        first = next((v for v in array.tolist() if not _is_label(v)), array.flat[0])
+        raise InputTypeError(
+            f"{name} must hold labels such as text or numbers, got {repr(first)[:40]} of type "
+            f"{type(first).__name__}. Give every row one label."
+        ) from None
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can be told from others and put in order."""
+    try:
+        return bool({value} and sorted([value, value]))
+    except TypeError:
+        return False
+
+
+def _object_groups(array: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    distinct = distinct_objects(array, name)
     position = {label: i for i, label in enumerate(distinct)}
     labels = np.empty(len(distinct), dtype=object)
     labels[:] = distinct

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, on_device_of
+from calipers.arrays import Array, as_numpy, on_device_of
 from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs import (
@@ -213,7 +213,7 @@ def efficiency_difference(
     """
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
     other = check_p_values(other_p_values, name="other_p_values")
-    check_same_length(p_values=p, other_p_values=other)
+    check_same_length(p_values=p_values, other_p_values=other_p_values)
     if tuple(p.shape) != tuple(other.shape):
         raise InputError(
             "p_values and other_p_values must have the same columns, "
@@ -285,7 +285,7 @@ def _check(
     y_true: Any, p_values: Any, classes: Any, sample_weight: Any
 ) -> tuple[Array, Array, Weights | None]:
     p = check_p_values(p_values)
-    n = check_same_length(y_true=as_array(y_true, name="y_true"), p_values=p)
+    n = check_same_length(y_true=y_true, p_values=p_values, sample_weight=sample_weight)
     codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes
     return p, codes, Weights.check(sample_weight, n)

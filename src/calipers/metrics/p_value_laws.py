@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import stats
 
-from calipers.arrays import Array, RandomState, as_array, as_numpy, generator, namespace
+from calipers.arrays import Array, RandomState, as_numpy, generator, namespace
 from calipers.exceptions import InputError
 from calipers.inference import Moments, SimulatedLaw, State, mean_estimate
 from calipers.inputs import (
@@ -130,7 +130,7 @@ def p_value_uniformity(
     0.005
     """
     table = check_p_values(p_values)
-    n = check_same_length(y_true=as_array(y_true, name="y_true"), p_values=table)
+    n = check_same_length(y_true=y_true, p_values=p_values)
     codes = encode_labels(y_true, int(table.shape[1]), classes=classes, table=p_values)
     own = as_numpy(covered_by_sets(codes, table)).astype(np.float64)
     distance = float(_distance(own[None, :], smoothed)[0])

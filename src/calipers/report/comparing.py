@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from calipers.report.markdown_text import markdown_cell, markdown_text
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.words import estimate_row
@@ -117,8 +118,8 @@ def render_comparison_markdown(document: Mapping[str, Any]) -> str:
     """
     names = document["names"]
     blocks = [
-        f"## Calipers comparison of {', '.join(names[:-1])} and {names[-1]}",
-        f"**{document['verdict']}**",
+        markdown_text(f"## Calipers comparison of {', '.join(names[:-1])} and {names[-1]}"),
+        f"**{markdown_text(document['verdict'])}**",
     ]
     if document["lines"]:
         rows = [_cells(line, names) for line in document["lines"]]
@@ -131,13 +132,16 @@ def render_comparison_markdown(document: Mapping[str, Any]) -> str:
             [m, f"{r:.2f}", str(ranking["shared_ranks"][m])] for m, r in sorted(pairs, key=lambda x: x[1])
         ]
         title = f"{name}: Friedman {p_in_words(ranking['p_value'])} over {ranking['n_blocks']} data sets"
-        blocks += [title, _table(["method", "average rank", "shared rank"], rows)]
+        blocks += [
+            markdown_text(title, starts_line=True),
+            _table(["method", "average rank", "shared rank"], rows),
+        ]
     return "\n\n".join(blocks) + "\n"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines = ["| " + " | ".join(map(markdown_cell, header)) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in rows]
     return "\n".join(lines)
 
 

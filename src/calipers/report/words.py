@@ -8,8 +8,10 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
 from calipers.results.formatting import format_end, format_low, format_number, format_p_value
+from calipers.results.printable import printable
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
@@ -63,8 +65,8 @@ def render_markdown(document: Mapping[str, Any]) -> str:
     '## Calipers audit'
     """
     blocks = [
-        f"## {title_of(document)}",
-        f"**{document['verdict']['sentence']}** {_about(document)}",
+        f"## {markdown_text(title_of(document))}",
+        f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
@@ -94,7 +96,9 @@ def _markdown_answers(document: Mapping[str, Any]) -> str:
     lines = ["| question | answer | |", "|---|---|---|"]
     for answer in document["questions"]:
         mark = MARKS[answer["answer"]]
-        lines.append(f"| {answer['title']} | {mark} {answer['label']} | {_cell(answer['sentence'])} |")
+        lines.append(
+            f"| {answer['title']} | {mark} {answer['label']} | {markdown_cell(answer['sentence'])} |"
+        )
     return "\n".join(lines)
 
 
@@ -114,12 +118,16 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
         return ""
     lines = [
         f"### Repair, tried on {repair['rows']} untouched rows",
-        f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}",
+        markdown_text(
+            f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}", starts_line=True
+        ),
         "",
         "| measure | before | after | difference | |",
         "|---|---:|---:|---|---|",
     ]
-    lines += ["| " + " | ".join(_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]]
+    lines += [
+        "| " + " | ".join(markdown_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]
+    ]
     lines += ["", repair_outcome(repair)]
     if repair.get("candidates"):
         lines += [
@@ -127,7 +135,9 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
             "| candidate | coverage | worst slice | mean size | scores | |",
             "|---|---:|---|---:|---|---|",
         ]
-        lines += ["| " + " | ".join(_cell(c) for c in candidate_row(t)) + " |" for t in repair["candidates"]]
+        lines += [
+            "| " + " | ".join(markdown_cell(c) for c in candidate_row(t)) + " |" for t in repair["candidates"]
+        ]
     return "\n".join(lines)
 
 
@@ -157,13 +167,13 @@ def candidate_row(trial: Mapping[str, Any]) -> tuple[str, str, str, str, str, st
 
 
 def _markdown_fault(finding: Mapping[str, Any]) -> str:
-    lines = [f"**{finding['code']} {finding['severity']}: {finding['title']}.** {finding['sentence']}"]
+    title, sentence = markdown_text(finding["title"]), markdown_text(finding["sentence"])
+    lines = [f"**{finding['code']} {finding['severity']}: {title}.** {sentence}"]
     if finding["evidence"] is not None:
-        lines.append(f"\n> {Estimate(**finding['evidence'])}")
+        lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
     if finding["repair"]:
-        lines.append(
-            f"\n<details><summary>Repair</summary>\n\n```python\n{finding['repair']}\n```\n\n</details>"
-        )
+        code = fenced(printable(finding["repair"]), "python")
+        lines.append(f"\n<details><summary>Repair</summary>\n\n{code}\n\n</details>")
     return "\n".join(lines)
 
 
@@ -172,12 +182,8 @@ def _markdown_estimates(document: Mapping[str, Any]) -> str:
         return ""
     lines = ["| measure | value | interval | valid | p |", "|---|---:|---|---|---:|"]
     for name, fields in document["estimates"].items():
-        lines.append("| " + " | ".join(_cell(cell) for cell in estimate_row(name, fields)) + " |")
+        lines.append("| " + " | ".join(map(markdown_cell, estimate_row(name, fields))) + " |")
     return "<details><summary>Every number</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, str, str]:

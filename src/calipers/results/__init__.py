@@ -7,7 +7,7 @@ from calipers.results.promise_table import PromiseCell, PromiseTable
 from calipers.results.ranking import RankComparison
 from calipers.results.serialization import SCHEMA, from_json, to_json
 from calipers.results.table import EstimateTable
-from calipers.results.writing import write_atomically
+from calipers.results.writing import write_atomically, write_together
 
 __all__ = [
     "OUTCOMES",
@@ -24,6 +24,7 @@ __all__ = [
     "severity_rank",
     "to_json",
     "write_atomically",
+    "write_together",
 ]
 
 

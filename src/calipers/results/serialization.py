@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.results.curve import Curve
 from calipers.results.estimate import Estimate
 from calipers.results.finding import Finding
@@ -51,15 +51,28 @@ def from_json(text: str) -> Result:
     >>> from_json(to_json(Curve(name="c", x=[0, 1], y=[0.5, 0.25]))).y
     array([0.5 , 0.25])
     """
-    document = json.loads(text)
-    if not isinstance(document, dict) or document.get("kind") not in _READERS:
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise InputTypeError(f"from_json takes the text that to_json wrote, got {type(text).__name__}.")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the text is not JSON ({str(error)[:120]}). It is cut or damaged.") from None
+    if not isinstance(document, dict) or str(document.get("kind")) not in _READERS:
         raise InputError(f"the text is not a stored result: kind must be one of {', '.join(_READERS)}.")
     if document.get("schema") != SCHEMA:
         raise InputError(
             f"the stored result has schema {document.get('schema')}, this version reads {SCHEMA}. "
             "Store it again with this version of Calipers."
         )
-    return _READERS[document["kind"]](decode(document["result"]))
+    try:
+        return _READERS[document["kind"]](decode(document["result"]))
+    except InputError:
+        raise
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"the stored {document['kind']} is damaged ({type(error).__name__}: {str(error)[:120]}). "
+            "Store it again."
+        ) from None
 
 
 def encode(value: Any) -> Any:

@@ -6,8 +6,9 @@ import contextlib
 import errno
 import functools
 import os
+import signal
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,17 +60,94 @@ def write_atomically(path: Path | str, content: Content) -> Path:
     place = Path(path)
     target = place.resolve() if place.is_symlink() else place
     with _refusals_named(place, target):
-        mode = _mode(target)
-        if mode is not None and not os.access(target, os.W_OK):
-            raise InputError(f"{place} cannot be written: it is read-only. Allow it, or give another place.")
+        mode = _writable_mode(place, target)
         if mode is None or stat.S_ISREG(mode):
             _replace(target, content, mode)
-        elif stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         else:
             with target.open("wb") as file:
                 _fill(file, content)
     return place
+
+
+def write_together(contents: Mapping[Path, Content]) -> list[Path]:
+    """Write several files together: all of them are complete before the first takes its place.
+
+    Parameters
+    ----------
+    contents : mapping of path to content
+        As `write_atomically` takes them; the folders must exist.
+
+    Returns
+    -------
+    list of Path
+        The paths that were given.
+
+    Raises
+    ------
+    InputError
+        As `write_atomically`; then no file was changed.
+
+    Notes
+    -----
+    A failure or a signal while contents are written leaves every old file. Between the first and the last
+    rename signals wait; only a process killed outright in that moment can leave some files new and some old,
+    each of them whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calipers.results import write_together
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     places = write_together({Path(folder, "a.txt"): "first", Path(folder, "b.txt"): "second"})
+    ...     [place.read_text() for place in places]
+    ['first', 'second']
+    """
+    parts: dict[Path, Path] = {}
+    others: dict[Path, Content] = {}
+    try:
+        for place, content in contents.items():
+            target = place.resolve() if place.is_symlink() else place
+            with _refusals_named(place, target):
+                mode = _writable_mode(place, target)
+                if mode is None or stat.S_ISREG(mode):
+                    parts[target] = _prepared(target, content, mode)
+                else:
+                    others[place] = content
+        with _signals_held():
+            for target, part in parts.items():
+                with _refusals_named(target, target):
+                    part.replace(target)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+    for place, content in others.items():  # pipes and devices, which cannot be replaced
+        write_atomically(place, content)
+    return list(contents)
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Interrupts and requests to end wait until the block is done, where the system can make them wait."""
+    hold = getattr(signal, "pthread_sigmask", None)
+    if hold is None:
+        yield
+        return
+    before = hold(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        hold(signal.SIG_SETMASK, before)
+
+
+def _writable_mode(place: Path, target: Path) -> int | None:
+    """Kind and permissions of what is there, None when nothing is; what may not be written is refused."""
+    mode = _mode(target)
+    if mode is not None and not os.access(target, os.W_OK):
+        raise InputError(f"{place} cannot be written: it is read-only. Allow it, or give another place.")
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return mode
 
 
 def _mode(target: Path) -> int | None:
@@ -81,6 +159,15 @@ def _mode(target: Path) -> int | None:
 
 
 def _replace(target: Path, content: Content, mode: int | None) -> None:
+    part = _prepared(target, content, mode)
+    try:
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _prepared(target: Path, content: Content, mode: int | None) -> Path:
+    """A complete file beside the target, ready to take its place; nothing stays when it cannot be made."""
     part = target.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}.part")
     wanted = _USUAL_MODE if mode is None else stat.S_IMODE(mode)
     try:
@@ -90,9 +177,10 @@ def _replace(target: Path, content: Content, mode: int | None) -> None:
             os.fsync(file.fileno())
         if mode is not None:
             part.chmod(wanted)
-        part.replace(target)
-    finally:
+    except BaseException:
         part.unlink(missing_ok=True)
+        raise
+    return part
 
 
 def _fill(file: IO[bytes], content: Content) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import warnings
@@ -10,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
@@ -98,10 +100,17 @@ def test_a_file_of_another_series_is_refused_before_anything_is_built(tmp_path, 
         load_predictor(path)
 
 
-def doctored(path, **members):
-    """The same archive with some members replaced, or left out where None."""
+def doctored(path, *, checksum=True, **members):
+    """The same archive with some members replaced, or left out where None, and its checksum made to match."""
     with zipfile.ZipFile(path) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()} | members
+    if checksum and "calipers.json" not in members:
+        with zipfile.ZipFile(io.BytesIO(), "w") as copy:
+            for name, content in kept.items():
+                if content is not None:
+                    copy.writestr(name, content)
+            digest = persistence.digest_of(copy)
+        kept["calipers.json"] = json.dumps(json.loads(kept["calipers.json"]) | {"sha256": digest}).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in kept.items():
             if content is not None:
@@ -211,3 +220,69 @@ def test_a_part_that_is_no_data_is_refused_and_leaves_no_file(option, part, tmp_
     with pytest.raises(InputError, match=f"has a part that cannot be written as data: .*{part}"):
         save_predictor(predictor, tmp_path / "predictor.skops")
     assert list(tmp_path.iterdir()) == []
+
+
+def scaled_scores(path, factor):
+    """The archive with its stored calibration scores multiplied."""
+    with zipfile.ZipFile(path) as archive:
+        arrays = {
+            name: np.load(io.BytesIO(archive.read(name)))
+            for name in archive.namelist()
+            if name.endswith(".npy")
+        }
+    name, scores = next((n, a) for n, a in arrays.items() if a.ndim == 1 and a.size and np.isnan(a[-1]))
+    file = io.BytesIO()
+    np.save(file, scores * factor)
+    return {name: file.getvalue()}
+
+
+def test_scores_that_changed_by_accident_are_seen(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    doctored(path, checksum=False, **scaled_scores(path, 0.1))
+    with pytest.raises(InputError, match="damaged or was changed .* does not match its checksum"):
+        load_predictor(path)
+
+
+def test_scores_out_of_order_are_refused_even_with_a_checksum(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    doctored(path, **scaled_scores(path, -1.0))
+    with pytest.raises(InputError, match="the calibration scores are not in order"):
+        load_predictor(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_calibration_", 7),
+        ("n_calibration_", "many"),
+        ("classes_", [0, 1, 2]),
+        ("estimator_", 3),
+        ("calibration_", None),
+        ("n_features_in_", -1),
+        ("grouping_", 5),
+        ("draw_seed_", 1.5),
+    ],
+)
+def test_a_part_that_no_fit_leaves_is_refused(name, value, tmp_path):
+    predictor = clone(PREDICTORS["lac"]).fit(X, Y)
+    setattr(predictor, name, value)
+    with pytest.raises(InputError, match="is damaged or was changed"):
+        load_predictor(saved(tmp_path, predictor))
+
+
+@pytest.mark.parametrize("name", ["nonconformity", "classes_", "estimator_", "draw_seed_"])
+def test_a_part_that_is_missing_is_named(name, tmp_path):
+    predictor = clone(PREDICTORS["lac"]).fit(X, Y)
+    delattr(predictor, name)
+    with pytest.raises(InputError, match=f"lacks (the setting )?'{name}'"):
+        load_predictor(saved(tmp_path, predictor))
+
+
+def test_a_file_without_a_checksum_is_read_with_a_warning(tmp_path):
+    path = saved(tmp_path, PREDICTORS["lac"].fit(X, Y))
+    with zipfile.ZipFile(path) as archive:
+        note = json.loads(archive.read("calipers.json"))
+    del note["sha256"]
+    doctored(path, **{"calipers.json": json.dumps(note).encode()})
+    with pytest.warns(DegradedResultWarning, match="has no checksum"):
+        load_predictor(path)

@@ -24,7 +24,7 @@ def test_sorted_labels_name_the_columns_when_their_number_fits():
 
 def test_integers_are_column_indices_when_a_class_is_missing():
     assert encode_labels([0, 2, 2], 4).tolist() == [0, 2, 2]
-    assert encode_labels([1.0, 3.0], 4).tolist() == [1, 3]
+    assert encode_labels([0.0, 3.0], 4).tolist() == [0, 3]
 
 
 def test_labels_that_fit_neither_way_ask_for_classes():

@@ -125,7 +125,7 @@ def test_by_label_averages_over_the_rows_of_each_label(rows):
     y, p = rows
     names = np.array(["e", "d", "c", "b", "a"])
     table = efficiency_by_label(names[y], p, classes=names, criteria=["OF", "M"], alpha=0.3)
-    expected = efficiency(y[y == 1], p[y == 1], alpha=0.3)
+    expected = efficiency(y[y == 1], p[y == 1], alpha=0.3, classes=range(5))
     for name in ("OF", "M"):
         assert float(table[f"{name} | d"]) == pytest.approx(float(expected[name]))
     with pytest.raises(InputError, match="no criterion 'Z'"):

@@ -16,7 +16,7 @@ def test_coverage_counts_the_closed_ends():
 def test_coverage_reads_the_column_of_the_label():
     sets = np.array([[True, False, False], [True, True, False], [False, False, True]])
     assert is_covered(["b", "b", "c"], sets, classes=["a", "b", "c"]).tolist() == [False, True, True]
-    assert float(coverage([1, 1, 2], sets)) == pytest.approx(2 / 3)
+    assert float(coverage([1, 1, 2], sets, classes=range(3))) == pytest.approx(2 / 3)
 
 
 def test_interval_is_clopper_pearson():
@@ -80,10 +80,12 @@ def test_without_alpha_there_is_no_test():
     assert "promise" in e.reason
 
 
-def test_frames_are_read_by_position_not_by_index():
+def test_frames_with_different_indexes_are_refused():
     y = pd.Series([0.0, 9.0, 0.0], index=[2, 0, 1])
     intervals = pd.DataFrame({"lower": [-1.0, -1.0, 5.0], "upper": [1.0, 1.0, 6.0]}, index=["a", "b", "c"])
-    assert is_covered(y, intervals).tolist() == [True, False, False]
+    with pytest.raises(InputError, match=r"different indexes \(first at row 0: 2 and 'a'\)"):
+        is_covered(y, intervals)
+    assert is_covered(y, intervals.to_numpy()).tolist() == [True, False, False]
 
 
 def test_float32_and_integer_inputs():

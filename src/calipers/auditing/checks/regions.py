@@ -83,6 +83,8 @@ def _search(m: Measurements, level: Promise) -> dict[str, Estimate]:
     # Regions are compared with what all rows reach: a wrong level is the first question, not this one.
     covered = m.rows_at(level)["covered"]
     reference = 1.0 - min(level.promised, float(covered.mean()))
+    if reference == 1.0:  # nothing is covered anywhere: no region lies below the rest
+        return {}
     table = failing_regions(
         m.features, covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
         confidence=m.confidence, random_state=m.generator(f"{CODE}{level.tag}"),

@@ -194,13 +194,31 @@ def write_table(
     ...     read_table(place)["y_true"].to_list()
     [1, 2]
     """
+    write_atomically(path, table_writer(frame, path, stated=stated, separator=separator))
+
+
+def table_writer(
+    frame: pl.DataFrame, path: str, *, stated: Mapping[str, Any] | None = None, separator: str = ""
+) -> Callable[[IO[bytes]], None]:
+    r"""What fills an open file with a frame in the format that the ending of the path names.
+
+    Examples
+    --------
+    >>> import io
+    >>> import polars as pl
+    >>> from calipers.inputs.files.formats import table_writer
+    >>> file = io.BytesIO()
+    >>> table_writer(pl.DataFrame({"y_true": [1]}), "rows.csv")(file)
+    >>> file.getvalue()
+    b'y_true\n1\n'
+    """
     kind, compression = format_of(path)
 
     def fill(file: IO[bytes]) -> None:
         with packed_into(file, compression) as stream:
             kind.write(frame, stream, stated or {}, separator or kind.separator)
 
-    write_atomically(path, fill)
+    return fill
 
 
 @contextlib.contextmanager

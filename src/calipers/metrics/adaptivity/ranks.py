@@ -53,7 +53,7 @@ def true_rank(y_true: Any, probabilities: Any, *, classes: Any = None) -> Array:
         scores = xp.stack([1 - scores, scores], axis=1)
     if scores.ndim != 2:
         raise InputError(f"probabilities must be (n, K) or (n,), got shape {tuple(scores.shape)}.")
-    check_same_length(y_true=as_array(y_true, name="y_true"), probabilities=scores)
+    check_same_length(y_true=y_true, probabilities=probabilities)
     codes = encode_labels(y_true, scores.shape[1], classes=classes, table=probabilities)
     return rank_of_label(on_device_of(codes, scores), scores)
 

@@ -81,7 +81,7 @@ def width_against_error(
     """
     x = np.asarray(as_numpy(check_vector(error, name="error")), dtype=float)
     y = pool_equal(as_numpy(check_vector(width, name="width")))
-    check_same_length(error=x, width=y)
+    check_same_length(error=error, width=width)
     check_confidence(confidence)
     x, y = in_content_order(x, y)
     draws = check_count(n_permutations, name="n_permutations")

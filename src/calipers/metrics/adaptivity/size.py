@@ -199,7 +199,7 @@ def difficulty_columns(
     columns = {"ranks": check_vector(ranks, name="ranks"), "size": check_vector(size, name="size")}
     if ease is not None:
         columns["ease"] = check_vector(ease, name="ease")
-    n = check_same_length(**columns)
+    n = check_same_length(ranks=ranks, size=size, ease=ease, sample_weight=sample_weight)
     _refuse_negative(columns)
     like = columns.get("ease", columns["size"])
     same = {k: v if type(v) is type(like) else on_device_of(as_numpy(v), like) for k, v in columns.items()}

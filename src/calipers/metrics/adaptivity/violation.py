@@ -311,7 +311,7 @@ def _rows(
 ) -> tuple[PromisedRows, Array]:
     """Rows of the promise and the column that sorts them; rows of weight 0 are not there."""
     hits, column = check_covered(covered), check_vector(values, name=name)
-    n = check_same_length(covered=hits, **{name: column})
+    n = check_same_length(covered=covered, **{name: values}, sample_weight=sample_weight)
     if isinstance(hits, np.ndarray) != isinstance(column, np.ndarray):
         hits = on_device_of(as_numpy(hits), column)
     level, promised = check_promise(alpha, n)

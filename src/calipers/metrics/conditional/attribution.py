@@ -69,7 +69,7 @@ def ert_attribution(
     'x1'
     """
     features, z = check_features(X), as_numpy(check_covered(covered))
-    n = check_same_length(X=features.values, covered=z)
+    n = check_same_length(X=X, covered=covered)
     target, level = 1.0 - check_row_alpha(alpha, n), check_confidence(confidence)
     distance, rng = check_distance(loss, target), generator(random_state)
     copies = _with_shuffled_copies(features, rng)

@@ -167,7 +167,7 @@ def _columns(
 ) -> tuple[np.ndarray, np.ndarray, float, int]:
     z = as_numpy(check_covered(covered)).astype(float)
     x = pool_equal(as_numpy(check_vector(size, name="size")))
-    check_same_length(covered=z, size=x)
+    check_same_length(covered=covered, size=size)
     z, x = in_content_order(z, x)
     return z, x, check_confidence(confidence), check_count(n_draws, name="n_draws")
 

@@ -143,7 +143,7 @@ def failing_regions(
     (1, 'x1', 'under')
     """
     features = check_features(X)
-    check_same_length(X=features.values, covered=covered)
+    check_same_length(X=X, covered=covered)
     rows, columns = check_promised_rows(
         covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
     )

@@ -111,7 +111,7 @@ def check_risk_rows(
     """The arguments of `ert` that concern rows, checked."""
     features = check_features(X)
     z = as_numpy(check_covered(covered))
-    n = check_same_length(X=features.values, covered=z)
+    n = check_same_length(X=X, covered=covered)
     if null is not None and null not in NULLS:
         raise InputError(f'null must be "target", "flat" or None, got {null!r}.')
     return RiskRows(

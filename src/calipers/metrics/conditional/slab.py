@@ -137,7 +137,7 @@ def worst_slab_coverage(
     True
     """
     features = check_features(X)
-    check_same_length(X=features.values, covered=covered)
+    check_same_length(X=X, covered=covered)
     rows, kept = check_promised_rows(
         covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
     )

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import as_numpy, short_repr
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import ShareCounts
-from calipers.inputs import check_count, check_groups
+from calipers.inputs import check_count, check_covered, check_groups, check_same_length
 from calipers.metrics.promised_rows import PromisedRows, check_promised_rows, check_thresholds
 from calipers.metrics.strata_null import StrataNull
+
+# Strata listed in ``details``.
+MOST_DESCRIBED = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,15 +28,19 @@ class Strata:
 
     __repr__ = short_repr
 
-    def describe(self) -> dict[str, dict[str, float]]:
-        """Name -> rows and coverage (and what was promised, where rows differ), for ``details``."""
+    def describe(self, interest: np.ndarray) -> dict[str, dict[str, float]]:
+        """Name -> rows and coverage (and what was promised, where rows differ), for ``details``.
+
+        Of very many strata those of most interest.
+        """
         counts, promised = self.counts, self.null.rows.promised is not None
+        which = np.arange(len(counts.totals))
+        if len(which) > MOST_DESCRIBED:
+            which = np.sort(np.argsort(-interest, kind="stable")[:MOST_DESCRIBED])
         return {
-            name: {"rows": float(total), "coverage": float(share)}
+            self.names[k]: {"rows": float(counts.totals[k]), "coverage": float(counts.shares[k])}
             | ({"promised": float(self.null.target[k])} if promised else {})
-            for k, (name, total, share) in enumerate(
-                zip(self.names, counts.totals, counts.shares, strict=True)
-            )
+            for k in which.tolist()
         }
 
 
@@ -50,11 +57,30 @@ def count_strata(
     return Strata(names, counts, null)
 
 
+def _checked_rows(
+    covered: Any, values: Any, name: str, promise: dict[str, Any]
+) -> tuple[PromisedRows, dict[str, np.ndarray]]:
+    """Checked rows; where only the other argument can say what is covered, the order is named."""
+    # As they were given: what has an index must have the same one.
+    check_same_length(covered=covered, **{name: values}, sample_weight=promise.get("sample_weight"))
+    groups = as_numpy(values, name=name)
+    try:
+        check_covered(covered)
+    except (InputError, InputTypeError) as error:
+        if groups.ndim != 1 or groups.dtype.kind != "b":
+            raise
+        raise InputError(
+            f"covered and {name} seem to be swapped: {name} holds booleans, and {str(error).rstrip('.')}. "
+            f"The order is (covered, {name})."
+        ) from None
+    return check_promised_rows(covered, groups=groups, **promise)
+
+
 def group_strata(
     covered: Any, groups: Any, *, n_calibration: Any = None, name: str = "groups", **promise: Any
 ) -> Strata:
     """Strata that have names already."""
-    rows, columns = check_promised_rows(covered, groups=as_numpy(groups, name=name), **promise)
+    rows, columns = _checked_rows(covered, groups, name, promise)
     labels, codes = check_groups(columns["groups"], len(rows), name=name)
     return count_strata(rows, labels, codes, n_calibration, name=name)
 
@@ -64,7 +90,7 @@ def binned_strata(
 ) -> Strata:
     """Text and few distinct numbers as they are; many numbers in bins of nearly equal mass, ties together."""
     check_count(n_bins, name="n_bins", minimum=2)
-    rows, columns = check_promised_rows(covered, groups=as_numpy(values, name=name), **promise)
+    rows, columns = _checked_rows(covered, values, name, promise)
     array = columns["groups"]
     if array.ndim == 2 and array.shape[1] > 1:
         raise InputError(f"{name} must have one value per row, got shape {array.shape}. Pass one column.")

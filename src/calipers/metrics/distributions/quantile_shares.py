@@ -80,8 +80,8 @@ def quantile_calibration(
     >>> {level: (e.value, round(e.p_value, 3)) for level, e in table.items()}
     {'0.1': (0.1, 1.0), '0.9': (0.8, 0.004)}
     """
-    check_same_length(y_true=y_true, quantiles=quantiles)
-    check_weights(sample_weight, len(y_true))
+    n = check_same_length(y_true=y_true, quantiles=quantiles, sample_weight=sample_weight)
+    check_weights(sample_weight, n)
     options = {"levels": levels, "n_calibration": n_calibration, "confidence": check_confidence(confidence)}
     state = quantile_state(_ENTRY, options)
     state.absorb(Rows({"y_true": y_true, "quantiles": quantiles, "sample_weight": sample_weight}))

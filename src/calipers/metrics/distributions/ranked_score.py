@@ -73,8 +73,8 @@ def crps(
     >>> round(crps([0.0, 4.0], [[-1.0, 1.0], [-1.0, 1.0]], levels=[0.25, 0.75]).value, 3)
     1.0
     """
-    check_same_length(y_true=y_true, quantiles=quantiles)
-    check_weights(sample_weight, len(y_true))
+    n = check_same_length(y_true=y_true, quantiles=quantiles, sample_weight=sample_weight)
+    check_weights(sample_weight, n)
     state = crps_state(_ENTRY, {"levels": levels, "confidence": check_confidence(confidence)})
     state.absorb(Rows({"y_true": y_true, "quantiles": quantiles, "sample_weight": sample_weight}))
     return cast("Estimate", state.finish())

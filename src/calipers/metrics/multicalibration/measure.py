@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import RandomState, as_array, as_numpy, generator
+from calipers.arrays import RandomState, as_numpy, generator, is_frame
 from calipers.inference import NO_EXACT_LAW
 from calipers.inference.staged_law import StagedLaw, is_affordable
 from calipers.inputs import check_count, check_same_length
@@ -123,7 +123,7 @@ def multicalibration_error(
     ('sex=1 and age=2', True)
     """
     attributes = check_attributes(groups)
-    check_same_length(y_true=as_array(y_true, name="y_true"), groups=attributes)
+    check_same_length(y_true=y_true, groups=groups if is_frame(groups) else attributes)
     rows = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     )

@@ -116,7 +116,7 @@ def change_over_time(
     if null not in NULLS:
         raise InputError(f'null must be "flat" or "target", got {null!r}.')
     given = {"covered": as_numpy(check_covered(covered)), "time": as_numpy(time, name="time")}
-    n = check_same_length(**given)
+    n = check_same_length(covered=covered, time=time, sample_weight=sample_weight)
     check_weights(sample_weight, n)
     is_scalar = np.ndim(alpha) == 0
     if not is_scalar:

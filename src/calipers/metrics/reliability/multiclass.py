@@ -62,7 +62,7 @@ def check_class_rows(
 ) -> ClassRows:
     """Rows of a problem with several classes from labels and (n, K) probabilities."""
     P = check_probabilities(probabilities)
-    check_same_length(y_true=as_array(y_true, name="y_true"), probabilities=P)
+    check_same_length(y_true=y_true, probabilities=probabilities, sample_weight=sample_weight)
     codes = encode_labels(y_true, int(P.shape[1]), classes=classes, table=probabilities)
     weights = check_weights(sample_weight, int(P.shape[0]))
     if isinstance(P, np.ndarray):

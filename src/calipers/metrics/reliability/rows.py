@@ -122,14 +122,27 @@ def check_binary_rows(
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     scores = as_array(probabilities, name=name)
-    check_same_length(y_true=labels, **{name: scores})
+    check_same_length(y_true=y_true, **{name: probabilities}, sample_weight=sample_weight)
     scores = _positive_column(scores, labels, pos_label, name)
     soft = pos_label is None and is_soft(labels)
     outcomes = check_vector(labels, name="y_true") if soft else check_binary(labels, pos_label=pos_label)
     if is_frame(probabilities) and not soft and len(np.unique(as_numpy(labels))) == 2:
         require_column_order(probabilities, as_numpy(labels), 2)
+    if soft:
+        refuse_swapped(scores, labels="y_true", order=f"(y_true, {name})")
     weights = check_weights(sample_weight, int(scores.shape[0]))
     return BinaryRows(scores, _beside(outcomes, scores), _beside(weights, scores)).present()
+
+
+def refuse_swapped(scores: Array, *, labels: str, order: str) -> None:
+    """Refuse fractions as labels beside zeros and ones as probabilities: the arguments are swapped."""
+    xp = namespace(scores)
+    zero, one = scores == 0, scores == 1
+    if bool(xp.all(zero | one)) and bool(xp.any(zero)) and bool(xp.any(one)):
+        raise InputError(
+            f"the arguments seem to be swapped: {labels} holds fractions and the probabilities are all 0 "
+            f"or 1. The order is {order}."
+        )
 
 
 def is_soft(labels: Array) -> bool:

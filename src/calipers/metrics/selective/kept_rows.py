@@ -75,7 +75,7 @@ def check_kept_rows(loss: Any, certainty: Any, loss_range: Any) -> KeptRows:
     low, high = _check_range(loss_range)
     losses = as_numpy(check_vector(loss, name="loss")).astype(np.float64)
     sure = as_numpy(check_vector(certainty, name="certainty", finite=False)).astype(np.float64)
-    check_same_length(loss=losses, certainty=sure)
+    check_same_length(loss=loss, certainty=certainty)
     outside = (losses < low) | (losses > high)
     if outside.any():
         row = int(np.argmax(outside))

@@ -90,11 +90,14 @@ def test_a_pandas_alpha_is_read_by_position_not_by_label():
     assert len(values) == 1
 
 
-def test_frames_with_different_indices_are_matched_by_position():
+def test_frames_with_different_indices_are_refused_and_one_index_changes_nothing():
     X, z = integer_world(300)
     frame = pd.DataFrame(X, index=np.arange(300)[::-1])
     series = pd.Series(z, index=np.arange(300) + 1000)
     options = {"alpha": 0.1, "loss": "kl", "classifier": LogisticRegression(), "random_state": 0}
+    with pytest.raises(InputError, match="X and covered have different indexes"):
+        ert(frame, series, **options)
+    series.index = frame.index
     assert ert(frame, series, **options).value == pytest.approx(ert(X, z, **options).value)
 
 

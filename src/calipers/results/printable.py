@@ -1,0 +1,51 @@
+"""Text from files, made safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# Controls (escape sequences begin with one of them), and marks that turn the direction of what follows.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""The text with control characters written out; line ends and tabs stay.
+
+    A name in a file may hold escape sequences that move the cursor, hide lines or rename the window.
+
+    Examples
+    --------
+    >>> from calipers.results.printable import printable
+    >>> print(printable("\x1b[2Jgroup"))
+    \x1b[2Jgroup
+    """
+    return _CONTROL.sub(_written_out, text)
+
+
+def one_line(text: str) -> str:
+    r"""The same without line ends and tabs: a blank stands for each run of them.
+
+    Examples
+    --------
+    >>> from calipers.results.printable import one_line
+    >>> one_line("first\n\tsecond")
+    'first second'
+    """
+    return printable(re.sub(r"[\t\n\v\f\r]+", " ", text))
+
+
+def printable_json(text: str) -> str:
+    r"""JSON in which controls that JSON allows inside text are escaped; it means the same.
+
+    Examples
+    --------
+    >>> from calipers.results.printable import printable_json
+    >>> printable_json('"\x9b2J"')
+    '"\\u009b2J"'
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,175 @@
+"""Files of a command: checked before the work, written together or not at all, and nothing found is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calipers.cli import audit as audit_command
+from calipers.cli import main
+from calipers.cli.options import exit_code
+from calipers.exceptions import InputError
+from calipers.results import Finding, write_together
+
+NAMES = ["audit.json", "report.html", "summary.md"]
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(0).normal(size=300)
+    place = tmp_path / "rows.csv"
+    pl.DataFrame({"y_true": y, "lower": np.full(300, -0.5), "upper": np.full(300, 0.5)}).write_csv(place)
+    return str(place)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("the audit ran before its outputs were checked")
+
+    monkeypatch.setattr(audit_command, "run", run)
+
+
+def test_a_file_in_the_place_of_the_folder_is_found_before_the_work(
+    rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbid(monkeypatch)
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    assert main(["audit", rows, "--out", "out"]) == 2
+    assert "--out must be a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown"])
+def test_a_folder_that_is_missing_is_found_before_the_work(
+    option: str, rows: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbid(monkeypatch)
+    assert main(["audit", rows, option, "nowhere/file"]) == 2
+    assert "the folder nowhere does not exist" in capsys.readouterr().err
+
+
+def test_a_file_of_another_program_is_kept_unless_forced(
+    rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.html").write_text("my notes", encoding="utf-8")
+    assert main(["audit", rows, "--html", "notes.html", "-q"]) == 2
+    assert "was not written by Calipers. Give another place, or --force" in capsys.readouterr().err
+    assert (tmp_path / "notes.html").read_text(encoding="utf-8") == "my notes"
+    assert main(["audit", rows, "--html", "notes.html", "-q", "--force"]) == 1
+    assert "<!doctype html>" in (tmp_path / "notes.html").read_text(encoding="utf-8")
+
+
+def test_a_report_that_is_replaced_is_named(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", rows, "--out", "out", "-q"]) == 1
+    assert capsys.readouterr().err == ""
+    assert main(["audit", rows, "--out", "out", "-q"]) == 1
+    assert "replaced what an earlier run wrote: out/report.html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--quiet"], ["--json"]])
+def test_a_full_disk_loses_no_verdict_and_leaves_no_half(
+    words: list[str],
+    rows: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written, real = [], os.fsync
+
+    def fill(descriptor: int) -> None:
+        written.append(descriptor)
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fill)
+    assert main(["audit", rows, "--out", "out", *words]) == 2
+    shown = capsys.readouterr()
+    assert "the disk is full" in shown.err
+    assert "No file was changed" in shown.err
+    assert "issue" in shown.out
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
+    old = tmp_path / "a.txt"
+    old.write_text("old", encoding="utf-8")
+    (tmp_path / "b.txt").mkdir()
+    with pytest.raises(InputError, match="b.txt cannot be written: it is a folder"):
+        write_together({old: "new", tmp_path / "b.txt": "new"})
+    assert old.read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+
+
+def run_program(words: list[str], reader: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = f"{sys.executable} -c 'import sys; from calipers.cli import main; sys.exit(main())' "
+    command = f"set -o pipefail; {program} {' '.join(words)} {reader}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def test_a_reader_that_leaves_is_no_finding_and_files_are_written(rows: str, tmp_path: Path) -> None:
+    done = run_program(
+        ["audit", rows, "--json", "--out", "out"], "| true"
+    )  # it has left before the first word
+    assert (done.returncode, done.stderr) == (141, "")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == NAMES
+
+
+def test_tables_for_a_reader_that_left_are_no_finding(rows: str) -> None:
+    assert run_program(["audit", rows], "| true").returncode == 141
+
+
+def test_a_terminal_of_another_encoding_gets_stand_ins(rows: str) -> None:
+    done = run_program(["audit", rows], "", PYTHONIOENCODING="cp1252")
+    assert done.returncode == 1
+    assert "x no" in done.stdout
+
+
+def finding(outcome: str) -> Finding:
+    severity = "issue" if outcome == "fault" else "none"
+    return Finding(
+        code="CAL101", severity=severity, question="coverage", title="t", sentence="s", outcome=outcome
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "fail_on", "code"),
+    [
+        (["cannot_tell"], "issue", 3),
+        (["cannot_tell", "clean"], "issue", 0),
+        (["cannot_tell", "fault"], "issue", 1),
+        (["cannot_tell"], "never", 0),
+        ([], "issue", 0),
+    ],
+)
+def test_too_few_rows_have_a_code_of_their_own(outcomes: list[str], fail_on: str, code: int) -> None:
+    assert exit_code([finding(outcome) for outcome in outcomes], fail_on) == code
+
+
+def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for code in ("0: clean", "1: findings", "2: bad input", "3: too few rows", "70:", "130:", "141:"):
+        assert code in shown
+
+
+def test_stopping_by_hand_has_the_code_of_shells(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audit_command, "run", stop)
+    assert main(["audit", rows]) == 130
