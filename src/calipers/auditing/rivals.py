@@ -197,7 +197,7 @@ class _Learner:
         """The expected residual of every row, positive."""
         stated = self.mean(train, residuals)
         floor = max(SMALLEST_SPREAD * float(residuals[train].mean()), float(np.finfo(float).tiny))
-        return np.maximum(stated, floor)
+        return np.asarray(np.maximum(stated, floor))
 
 
 def saving_of(rival: Rival, rows: Rows, promised: float, slices: Mapping[str, np.ndarray]) -> Saving | None:

@@ -71,7 +71,7 @@ def _result(m: Measurements, level: Level, rule: str, under: dict[str, Estimate]
     evidence = Estimate(
         **(
             found.to_dict()
-            | {"name": f"coverage where {rule}{level.tag}", "details": found.details | subject}
+            | {"name": f"coverage where {rule}{level.tag}", "details": dict(found.details) | subject}
         )
     )
     return CheckResult(
