@@ -143,7 +143,11 @@ class LossMonitor:
             null_high=1.0 / self.false_alarm_rate,
             null_level=1.0 - self.false_alarm_rate,
             method="conformal test martingale, growing bag, smoothed p-values, Ville's inequality",
-            details={"alarm_at": self.alarm_at_, "log_capital": highest},
+            details={
+                "alarm_at": self.alarm_at_,
+                "log_capital": highest,
+                "null_subject": "exchangeable losses",
+            },
         )
 
     def curve(self) -> Curve:
