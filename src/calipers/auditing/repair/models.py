@@ -69,7 +69,8 @@ class _RepairedModel(BaseEstimator):
         given = stated | ({"X": X} if "X" in needs else {})
         if "groups" in needs:
             given["groups"] = self._group_labels(X, groups)
-        return stated | self.repair.apply(given)
+        repaired: dict[str, Any] = self.repair.apply(given)
+        return stated | repaired
 
     def _group_labels(self, X: Any, groups: Any) -> Any:
         from calipers.conformal.grouping import group_rows
