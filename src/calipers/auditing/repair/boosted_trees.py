@@ -12,7 +12,7 @@ from scipy.special import expit
 from calipers.auditing.repair.stored import part
 
 DEPTH = 3
-MOST_ROUNDS = 150
+MOST_ROUNDS = 60
 MOST_ROWS = 20_000
 STEP = 0.1
 _BLOCK = 1 << 15

@@ -141,6 +141,14 @@ def load_repair(path: Path | str) -> SavedRepair:
     ------
     InputError
         For a file that is no saved repair, was changed after it was written, or is of a later format.
+
+    Examples
+    --------
+    >>> from calipers.auditing import load_repair
+    >>> load_repair("missing.json")
+    Traceback (most recent call last):
+        ...
+    calipers.exceptions.InputError: there is no repair at missing.json.
     """
     document = read_stored(path)
     rule = parts_of_document(document, path)
