@@ -1,4 +1,4 @@
-"""An interval as a line of text: ``░`` the null band, ``─`` the interval, ``●`` the value, ``┊`` the promise."""
+"""An interval as a line of text: ``░`` null band, ``─`` interval, ``●`` value, ``┊`` promise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def text_bar(evidence: Mapping[str, Any], *, reference: float | None = None, wid
         return ""
 
     def place(number: float) -> int:
-        return int(round((width - 1) * (number - left) / (right - left)))
+        share: float = (number - left) / (right - left)
+        return round((width - 1) * share)
 
     letters = [" "] * width
     if start is not None or end is not None:

@@ -161,7 +161,7 @@ def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, s
         format_number(fields["value"], spread),
         interval,
         span(fields["null_low"], fields["null_high"], spread),
-        "" if p is None else format_p_value(p),
+        "" if p is None else format_p_value(p) if p > 0 else "< 1e-300",
     )
 
 
