@@ -13,7 +13,8 @@ from calipers.results.formatting import format_number, format_p_value
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
-_PERCENT = re.compile(r"(?<=\d) %")
+# Blanks at which no line may be broken: before a percent sign, around the sign of a p-value.
+UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=\bp [=<]) ")
 
 
 def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -229,7 +230,7 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
     ['the sets cover', '95 %']
     """
     lines = textwrap.wrap(
-        _PERCENT.sub("\u00a0%", text), width, initial_indent=indent, subsequent_indent=indent,
+        UNBROKEN.sub("\u00a0", text), width, initial_indent=indent, subsequent_indent=indent,
         break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]
