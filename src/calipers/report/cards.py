@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.report.drawing import draw
+from calipers.report.words import UNBROKEN
 from calipers.results import Estimate
 from calipers.results.formatting import format_count, format_p_value
 from calipers.results.picture_data import table_picture
@@ -26,8 +27,6 @@ PICTURES_OF = {
 }
 _SMALLEST_P = 1e-4
 _TINY_P = re.compile(r"p = \d\.\d+e-\d+")
-# Blanks at which no line may be broken: before a percent sign, around the sign of a p-value.
-_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=\bp [=<]) ")
 
 
 def prose(text: str) -> str:
@@ -39,7 +38,7 @@ def prose(text: str) -> str:
     'covers 95_% (p_<_0.0001)'
     """
     shown = _TINY_P.sub("p < 0.0001", text).replace("a perfect predictor would", "a valid predictor would")
-    return _UNBROKEN.sub("\u00a0", shown)
+    return UNBROKEN.sub("\u00a0", shown)
 
 
 def p_words(p: float | None) -> str:

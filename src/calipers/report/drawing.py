@@ -30,11 +30,14 @@ from calipers.report.svg_axes import (
     rectangle,
     shortened,
     text,
+    text_width,
 )
 from calipers.results.picture_data import histogram_of, is_reliability
 
 LEGEND_ROW, COLOURS = 18, 4
 HISTOGRAM = 46
+# Long names of axes are written smaller, by this factor of the style sheet.
+SMALL = 11 / 13
 _BANDS = ("y", "low", "high", "null_low", "null_high")
 
 
@@ -113,10 +116,14 @@ def _grid(x_axis: Axis, y_axis: Axis, x: Scale, y: Scale, left: float) -> str:
 
 def _axis_names(curve: Mapping[str, Any], left: float, below: float) -> str:
     """The vertical axis is named above its top, the horizontal one below its middle."""
-    up, across = shortened(curve["y_label"], WIDTH - 8), shortened(curve["x_label"], WIDTH - 8)
-    centre = min(max((left + WIDTH - RIGHT) / 2, LETTER / 2 * len(across)), WIDTH - LETTER / 2 * len(across))
+    up = shortened(curve["y_label"], WIDTH - 8)
+    long = text_width(curve["x_label"]) > WIDTH - 8
+    across = shortened(curve["x_label"], (WIDTH - 8) / (SMALL if long else 1))
+    half = LETTER / 2 * len(across) * (SMALL if long else 1)
+    centre = min(max((left + WIDTH - RIGHT) / 2, half), WIDTH - half)
+    style = "name small" if long else "name"
     return text(2, 12, up, style="name") + text(
-        centre, HEIGHT + below - 6, across, anchor="middle", style="name"
+        centre, HEIGHT + below - 6, across, anchor="middle", style=style
     )
 
 

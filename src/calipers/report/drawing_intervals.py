@@ -59,11 +59,11 @@ def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, 
     number = _number(curve, i)
     room = WIDTH - RIGHT - LEFT - text_width(number) - 10
     # Lines stop below the words of the row.
-    parts = [line(x(t), x(t), at - 8, at + 8, "grid") for t in axis.ticks]
+    parts = [line(x(t), x(t), at - 6, at + 7, "grid") for t in axis.ticks]
     if (span := null_span(curve, i)) is not None:
         parts.append(rectangle(x(span[0]), at - 7, x(span[1]) - x(span[0]), 14, "null"))
     if reference is not None:
-        parts.append(line(x(reference), x(reference), at - 8, at + 8, "promise"))
+        parts.append(line(x(reference), x(reference), at - 6, at + 7, "promise"))
     short = shortened(label, room)
     parts.append(text(LEFT, top + 14, short, style="name"))
     parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end"))

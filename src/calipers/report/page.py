@@ -235,10 +235,17 @@ def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
     if any(curve["null_high"] is not None for curve in curves):
         keys.append(("null", "a valid predictor"))
     if picture["reference"] is not None or curves[0]["x_label"] == "stated probability":
-        keys.append(("promise", "the promise" if picture["reference"] != 0.0 else "no difference"))
+        keys.append(("promise", _reference_words(picture)))
     if any(curve["low"] is not None and curve["confidence"] for curve in curves):
         keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
     return keys
+
+
+def _reference_words(picture: Mapping[str, Any]) -> str:
+    """What the dashed line is: a promise, nothing at all, or the mean that a loss is compared with."""
+    if str(picture["name"]).startswith("loss_"):
+        return "mean of all rows"
+    return "no difference" if picture["reference"] == 0.0 else "the promise"
 
 
 def _thinned(curve: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from calipers.results.printable import printable
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
-_PERCENT = re.compile(r"(?<=\d) %")
+# Blanks at which no line may be broken: before a percent sign, around the sign of a p-value.
+UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=\bp [=<]) ")
 
 
 def render_json(document: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -200,7 +201,7 @@ def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, s
         format_number(fields["value"], spread),
         interval,
         span(fields["null_low"], fields["null_high"], spread),
-        "" if p is None else format_p_value(p),
+        "" if p is None else format_p_value(p) if p > 0 else "< 1e-300",
     )
 
 
@@ -275,7 +276,7 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
     ['the sets cover', '95 %']
     """
     lines = textwrap.wrap(
-        _PERCENT.sub("\u00a0%", text), width, initial_indent=indent, subsequent_indent=indent,
+        UNBROKEN.sub("\u00a0", text), width, initial_indent=indent, subsequent_indent=indent,
         break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]

@@ -14,6 +14,8 @@ from calipers.report import render_html
 from calipers.report.cards import prose, what_to_add
 from calipers.report.page import measure_name
 from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
+from calipers.report.words import estimate_row
+from calipers.results import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +168,14 @@ def test_labels_of_an_axis_never_touch_and_never_leave_the_drawing(top: float) -
     for (left, first), (right, second) in pairwise(kept):
         assert left + text_width(first) / 2 < right - text_width(second) / 2
     assert all(at - text_width(w) / 2 >= 0 and at + text_width(w) / 2 <= 380 for at, w in kept)
+
+
+def test_a_p_value_is_never_zero() -> None:
+    fields = Estimate(name="coverage", value=0.8, low=0.79, high=0.81, p_value=0.0).to_dict()
+    assert estimate_row("coverage", fields)[4] == "< 1e-300"
+
+
+def test_the_dashed_line_of_a_loss_is_not_called_a_promise(found: calipers.auditing.Audit) -> None:
+    figure = re.search(r'id="picture-loss_along_the_file".*?</figure>', found.to_html(), flags=re.DOTALL)[0]
+    assert "mean of all rows" in figure
+    assert "the promise" not in figure
