@@ -46,16 +46,16 @@ def test_addresses_are_read_through_fsspec(tmp_path):
     rows = frame()
     rows.write_parquet(tmp_path / "a.parquet", row_group_size=70)
     system = fsspec.filesystem("memory")
-    system.makedirs("/lake/region=north", exist_ok=True)
-    system.pipe("/lake/region=north/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    system.makedirs("/logs/region=north", exist_ok=True)
+    system.pipe("/logs/region=north/a.parquet", (tmp_path / "a.parquet").read_bytes())
     try:
         here = coverage_of(FileSource(str(tmp_path / "a.parquet")))
-        for address in ("memory://lake", "memory://lake/*/*.parquet", "memory://lake/region=north/a.parquet"):
+        for address in ("memory://logs", "memory://logs/*/*.parquet", "memory://logs/region=north/a.parquet"):
             assert coverage_of(FileSource(address, piece_rows=130)) == here
-        head = FileSource("memory://lake", features=True).pieces()[0].head()
+        head = FileSource("memory://logs", features=True).pieces()[0].head()
         assert head.given["X"]["region"].unique().to_list() == ["north"]
     finally:
-        system.rm("/lake", recursive=True)
+        system.rm("/logs", recursive=True)
 
 
 def test_what_cannot_be_opened_is_named(tmp_path):
@@ -65,7 +65,7 @@ def test_what_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(InputError, match=r"bad\.parquet could not be read as parquet"):
         FileSource(str(tmp_path / "bad.parquet")).pieces()
     with pytest.raises(InputError, match="must be parquet to be streamed from its address"):
-        FileSource("memory://lake/rows.csv").pieces()
+        FileSource("memory://logs/rows.csv").pieces()
 
 
 def test_only_the_columns_asked_for_are_read(tmp_path):
