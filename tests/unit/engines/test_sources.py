@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calipers import audit
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, ConformalScores, FileSource, Rows, measure
 from calipers.exceptions import InputError, InputTypeError
@@ -216,3 +217,16 @@ def test_a_source_can_be_read_at_other_levels(tmp_path):
     file = FileSource(str(tmp_path / "rows.parquet"))
     assert file.at(0.3).load().rows()["size"].tolist() == (p > 0.3).sum(axis=1).tolist()
     assert file.stated_levels() is None
+
+
+def test_the_arguments_of_a_source_give_its_audit_with_row_ids_too():
+    rng = np.random.default_rng(0)
+    X, y, ids = rng.normal(size=(400, 2)), rng.normal(size=400), rng.permutation(400) + 1000
+    given = {"y_true": y, "intervals": np.tile([-1.6, 1.6], (400, 1)), "X": X, "row_id": ids}
+    source = ArraySource(given, piece_rows=90)
+    assert source.arguments()["row_id"] is ids
+    alone = audit(**source.arguments(), random_state=0)
+    streamed = audit(source=source, random_state=0)
+    assert [(f.code, f.severity, f.sentence) for f in alone.findings] == [
+        (f.code, f.severity, f.sentence) for f in streamed.findings
+    ]
