@@ -42,7 +42,7 @@ def judge(dataset: str, learner: str, stated: Stated, n_draws: int) -> Repair:
         before=calibration_error(stated.y_test, stated.test, **options),
         after=calibration_error(stated.y_test, after, **options),
         own_rows=float(calibration_error(stated.y_validation, own, n_draws=1, random_state=SEED)),
-        ratio=loss_ratio_curve(stated.y_test, stated.test, after, thresholds=THRESHOLDS, random_state=SEED),
+        ratio=loss_ratio_curve(stated.y_test, stated.test, after, thresholds=THRESHOLDS),
         repaired=chosen.repaired_,
         repaired_error=float(
             calibration_error(stated.y_test, chosen.predict(stated.test), n_draws=1, random_state=SEED)

@@ -10,7 +10,7 @@ from calipers.metrics import coverage
 
 
 @pytest.fixture
-def lake(tmp_path):
+def predictions(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.normal(size=500)
     frame = pl.DataFrame({"y_true": y, "lower": np.full(500, -1.6), "upper": np.full(500, 1.6)})
@@ -19,8 +19,8 @@ def lake(tmp_path):
     return str(tmp_path / "*.parquet"), y
 
 
-def test_measure_streams_a_pattern_of_files(lake, capsys):
-    pattern, y = lake
+def test_measure_streams_a_pattern_of_files(predictions, capsys):
+    pattern, y = predictions
     assert main(["measure", pattern, "--alpha", "0.1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["result"]["estimates"]["coverage"]
     expected = coverage(y, np.tile([-1.6, 1.6], (500, 1)), alpha=0.1)
@@ -28,8 +28,8 @@ def test_measure_streams_a_pattern_of_files(lake, capsys):
     assert found["p_value"] == pytest.approx(expected.p_value)
 
 
-def test_bad_words_get_one_sentence(lake, capsys):
-    pattern, _ = lake
+def test_bad_words_get_one_sentence(predictions, capsys):
+    pattern, _ = predictions
     assert main(["measure", pattern, "--metrics", "nothing"]) == 2
     assert "there is no metric 'nothing'" in capsys.readouterr().err
     assert main(["measure", pattern + "x"]) == 2
@@ -77,9 +77,9 @@ def test_the_columns_of_the_level_asked_for_are_measured(ending, tmp_path, capsy
     assert coverages(capsys, place, "--max-rows", "400", "--alpha", "0.05") == {"coverage": wide}
 
 
-def test_measure_and_audit_share_their_settings(lake, tmp_path, monkeypatch, capsys):
+def test_measure_and_audit_share_their_settings(predictions, tmp_path, monkeypatch, capsys):
     """alpha and n_calibration of calipers.toml, whole tests of coverage alike."""
-    pattern, _ = lake
+    pattern, _ = predictions
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calipers.toml").write_text("[audit]\nalpha = 0.2\nn_calibration = 80\n", encoding="utf-8")
     assert main(["measure", pattern, "--json"]) == 0

@@ -9,7 +9,8 @@ import pytest
 from calipers.arrays import as_numpy, running_sums, sort_with_order
 from calipers.conformal import conformal_p_values
 from calipers.conformal.p_values import CalibrationScores
-from calipers.conformal.scores import RankedRule, score_rule
+from calipers.conformal.score_table import score_rule
+from calipers.conformal.scores import RankedRule
 from calipers.difficulty import ease_from_outputs
 from calipers.inference import Moments
 from calipers.inputs import sets_at

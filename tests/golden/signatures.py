@@ -67,6 +67,12 @@ CONSTRUCTED_ONLY = {"Block", "State"}
 NAME_ONLY = {"CoverageClassifier"}
 # Where a parameter was renamed: "room.name" -> {old: (new, test of the old name as an alias that warns)}.
 RENAMED: dict[str, dict[str, tuple[str, str]]] = {
+    "calipers.metrics.efficiency_curve": {
+        "alphas": (
+            "alpha",
+            "tests/unit/metrics/test_criteria.py::test_the_old_name_of_the_levels_of_a_curve_warns",
+        )
+    },
     "calipers.metrics.ert": {
         "groups": (
             "cluster",

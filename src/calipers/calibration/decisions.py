@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_numpy
-from calipers.exceptions import InputError
+from calipers.arrays import Array, as_numpy
+from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inference import Moments, bounded_mean_p_value, bounded_ratio_interval, mean_estimate
 from calipers.inputs import (
     check_binary,
@@ -85,8 +85,8 @@ def loss_ratio(
     pos_label: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_draws: int | None = None,
-    random_state: RandomState = None,
+    n_draws: None = None,
+    random_state: None = None,
 ) -> Estimate:
     """Average cost of decisions after calibration, divided by the cost before; below 1 is a gain.
 
@@ -104,8 +104,8 @@ def loss_ratio(
         Repetitions of the rows.
     confidence : float
         Level of the interval.
-    n_draws, random_state
-        Not used: the interval needs no draws any more.
+    n_draws, random_state : None
+        Deprecated: the interval needs no draws. Giving either warns.
 
     Returns
     -------
@@ -135,9 +135,10 @@ def loss_ratio(
     >>> world = ScoreWorld("uniform", "shift", 1.0)
     >>> p, y = world.sample(5000, random_state=0)
     >>> costs = {"false_positive_cost": 1, "false_negative_cost": 4}
-    >>> loss_ratio(y, p, world.link_at(p), **costs, random_state=0).high < 1
+    >>> loss_ratio(y, p, world.link_at(p), **costs).high < 1
     True
     """
+    _refuse_draws("loss_ratio", n_draws, random_state)
     confidence = check_confidence(confidence)
     rows = _check_rows(y_true, (before, after), pos_label, sample_weight)
     losses = [_losses(rows.positive, p, false_positive_cost, false_negative_cost) for p in rows.stated]
@@ -263,8 +264,8 @@ def loss_ratio_curve(
     pos_label: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_draws: int | None = None,
-    random_state: RandomState = None,
+    n_draws: None = None,
+    random_state: None = None,
 ) -> Curve:
     """Loss ratio over the cost parameter p, with its pointwise band (Figure 3 of the paper).
 
@@ -292,11 +293,11 @@ def loss_ratio_curve(
     Examples
     --------
     >>> from calipers.calibration import loss_ratio_curve
-    >>> curve = loss_ratio_curve([0, 1, 1, 0], [0.2, 0.4, 0.9, 0.6], [0.1, 0.6, 0.9, 0.6], thresholds=[0.5],
-    ...                          random_state=0)
+    >>> curve = loss_ratio_curve([0, 1, 1, 0], [0.2, 0.4, 0.9, 0.6], [0.1, 0.6, 0.9, 0.6], thresholds=[0.5])
     >>> float(curve.y[0])  # the false negative is gone, the false positive stays
     0.5
     """
+    _refuse_draws("loss_ratio_curve", n_draws, random_state)
     grid = check_thresholds(thresholds)
     points = [
         loss_ratio(
@@ -324,6 +325,17 @@ def loss_ratio_curve(
         method="ratio of paired means per threshold, pointwise Fieller interval for losses of a known range",
         details={"mean": float(np.nanmean(values)) if np.isfinite(values).any() else math.nan},
     )
+
+
+def _refuse_draws(function: str, n_draws: Any, random_state: Any) -> None:
+    """Warn about options that were taken when the interval was a bootstrap."""
+    for name, value in {"n_draws": n_draws, "random_state": random_state}.items():
+        if value is not None:
+            warn(
+                f"{function}: the argument {name} has no effect, the interval needs no draws; "
+                "it will be removed.",
+                DeprecatedNameWarning,
+            )
 
 
 def check_thresholds(thresholds: Any) -> np.ndarray:

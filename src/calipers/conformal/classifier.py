@@ -11,7 +11,8 @@ from calipers.arrays import Array, as_numpy, namespace, on_device_of
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.draws import row_draws
 from calipers.conformal.p_values import CalibrationScores, match_groups
-from calipers.conformal.scores import RankedRule, Rule, levels_last, score_rule
+from calipers.conformal.score_table import score_rule
+from calipers.conformal.scores import RankedRule, Rule, levels_last
 from calipers.conformal.split_estimator import SplitConformalEstimator
 from calipers.conformal.weighted import WeightedScores, calibration_order
 from calipers.exceptions import InputError, InputTypeError, UnseenGroupWarning, warn

@@ -127,7 +127,7 @@ def raps(P: Any, u: Any = None, *, penalty: float = 0.01, k_reg: int = 1) -> Arr
     >>> raps([[0.25, 0.5, 0.25]], penalty=0.25)
     array([[1. , 0.5, 1.5]])
     """
-    return _raps_rule(penalty, k_reg).matrix(*_checked(P, u))
+    return raps_rule(penalty, k_reg).matrix(*_checked(P, u))
 
 
 def saps(P: Any, u: Any = None, *, weight: float = 0.2) -> Array:
@@ -159,7 +159,7 @@ def saps(P: Any, u: Any = None, *, weight: float = 0.2) -> Array:
     >>> saps([[0.25, 0.5, 0.25]], weight=0.5)
     array([[1. , 0.5, 1.5]])
     """
-    return _saps_rule(weight).matrix(*_checked(P, u))
+    return saps_rule(weight).matrix(*_checked(P, u))
 
 
 def margin(P: Any) -> Array:
@@ -204,7 +204,7 @@ def top_k(P: Any, u: Any = None) -> Array:
     >>> top_k([[0.25, 0.5, 0.25]])
     array([[2., 1., 3.]])
     """
-    return _top_k_rule().matrix(*_checked(P, u))
+    return top_k_rule().matrix(*_checked(P, u))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,28 +292,9 @@ class MatrixRule:
 Rule = RankedRule | MatrixRule
 
 
-def score_rule(nonconformity: Any) -> Rule:
-    """The rule behind a name, one of the score functions (also inside `functools.partial`) or a callable."""
-    function, options = nonconformity, {}
-    if (
-        isinstance(nonconformity, partial)
-        and nonconformity.func in _PUBLIC.values()
-        and not nonconformity.args
-    ):
-        function, options = nonconformity.func, dict(nonconformity.keywords)
-    named = {f: name for name, f in _PUBLIC.items()}
-    name = function if isinstance(function, str) else named.get(function) if callable(function) else None
-    if name in _RULES and not options.get("u"):
-        return _RULES[name](**options)
-    if callable(nonconformity):
-        return MatrixRule(_users(nonconformity), randomizable=True)
-    raise InputError(
-        f"nonconformity must be one of {', '.join(_PUBLIC)} or a callable on (n, K) probabilities, "
-        f"got {nonconformity!r}."
-    )
+def checked_scores(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A user's function on probabilities, with its scores checked."""
 
-
-def _users(function: Callable[..., Any]) -> Callable[..., Array]:
     def checked(P: Array, *u: Array) -> Array:
         scores = as_array(function(P, *u), name="nonconformity scores")
         if tuple(scores.shape) != tuple(P.shape):
@@ -362,32 +343,35 @@ def _top_k(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: 
     return namespace(top).zeros_like(top) + rank - (0.0 if u is None else u)
 
 
-_PUBLIC: dict[str, Callable[..., Array]] = {
-    "lac": lac, "aps": aps, "raps": raps, "saps": saps, "margin": margin, "top_k": top_k,
-}  # fmt: skip
+def lac_rule() -> MatrixRule:
+    """The rule of `lac`."""
+    return MatrixRule(_lac, pointwise=True)
 
 
-def _raps_rule(penalty: float = 0.01, k_reg: int = 1) -> RankedRule:
+def margin_rule() -> MatrixRule:
+    """The rule of `margin`."""
+    return MatrixRule(_margin)
+
+
+def aps_rule() -> RankedRule:
+    """The rule of `aps`."""
+    return RankedRule(_aps)
+
+
+def raps_rule(penalty: float = 0.01, k_reg: int = 1) -> RankedRule:
+    """The rule of `raps`."""
     options = {"penalty": _not_negative(penalty, "penalty"), "k_reg": _not_negative(k_reg, "k_reg")}
     return RankedRule(partial(_raps, **options))
 
 
-def _saps_rule(weight: float = 0.2) -> RankedRule:
+def saps_rule(weight: float = 0.2) -> RankedRule:
+    """The rule of `saps`."""
     return RankedRule(partial(_saps, weight=_not_negative(weight, "weight")), sums_mass=False)
 
 
-def _top_k_rule() -> RankedRule:
+def top_k_rule() -> RankedRule:
+    """The rule of `top_k`."""
     return RankedRule(_top_k, sums_mass=False)
-
-
-_RULES: dict[Any, Callable[..., Rule]] = {
-    "lac": lambda: MatrixRule(_lac, pointwise=True),
-    "aps": lambda: RankedRule(_aps),
-    "raps": _raps_rule,
-    "saps": _saps_rule,
-    "margin": lambda: MatrixRule(_margin),
-    "top_k": _top_k_rule,
-}
 
 
 def _whole_steps(P: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Conformal p-values of a lake of probabilities, from the scores of a calibration sample."""
+"""Conformal p-values of streamed probabilities, from the scores of a calibration sample."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 
 from calipers import conformal
 from calipers.arrays import short_repr
+from calipers.conformal.score_table import SCORES
 from calipers.exceptions import InputError
 
 if TYPE_CHECKING:
     from calipers.inputs.rows import Rows
-
-_RULES = ("lac", "aps", "raps", "saps", "margin", "top_k")
-_RANDOMISED = ("aps", "raps", "saps", "top_k")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,19 +53,18 @@ class ConformalScores:
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
-        if self.nonconformity not in _RULES:
-            raise InputError(f"nonconformity must be one of {', '.join(_RULES)}, got {self.nonconformity!r}.")
-        if self.randomized and self.nonconformity not in _RANDOMISED:
-            raise InputError(
-                f"{self.nonconformity} takes no draw; randomized goes with {', '.join(_RANDOMISED)}."
-            )
+        if self.nonconformity not in SCORES:
+            raise InputError(f"nonconformity must be one of {', '.join(SCORES)}, got {self.nonconformity!r}.")
+        if self.randomized and not SCORES[self.nonconformity].is_randomizable:
+            drawn = ", ".join(name for name, score in SCORES.items() if score.is_randomizable)
+            raise InputError(f"{self.nonconformity} takes no draw; randomized goes with {drawn}.")
 
     def p_values(self, block: Rows) -> np.ndarray | None:
         """The p-values (n, K) of a block of probabilities; None when it has none."""
         probabilities = block.get("probabilities")
         if probabilities is None:
             return None
-        rule = getattr(conformal, self.nonconformity)
+        rule = SCORES[self.nonconformity].function
         scores = (
             rule(probabilities, block.draws("score", self.seed)) if self.randomized else rule(probabilities)
         )

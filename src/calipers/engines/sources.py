@@ -212,14 +212,14 @@ class ArraySource:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """What is given, by the arguments of `calipers.audit`; row ids are left out."""
+        """What is given, by the arguments of `calipers.audit`."""
         alphas = check_alphas(self.alpha)[0]
         further = {
             "classes": self.classes,
             "alpha": list(alphas) if len(alphas) > 1 else alphas[0],
             "n_calibration": self.n_calibration,
         }
-        found = {name: value for name, value in self.given.items() if name != "row_id"} | further
+        found = {**self.given, **further}
         return {name: value for name, value in found.items() if value is not None}
 
     def _arrays(self) -> tuple[dict[str, Any], int]:

@@ -1,5 +1,7 @@
 """What measures: each number with its error bar, its noise floor and the method behind both."""
 
+from typing import Any
+
 from calipers.inputs import is_covered
 from calipers.metrics.adaptivity import (
     deficit,
@@ -106,6 +108,13 @@ __all__ = [
     "width_against_error",
     "worst_slab_coverage",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Metrics that only the registry names."""
+    if name.startswith("_") or name not in {entry.name for entry in metric_entries()}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return metric_entry(name).function
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, on_device_of
+from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs import (
@@ -224,12 +225,13 @@ def efficiency_difference(
     return state.finish()
 
 
+@renamed_arguments(alphas="alpha")
 def efficiency_curve(
     y_true: Any,
     p_values: Any,
     *,
     criterion: str = "N",
-    alphas: Any = None,
+    alpha: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -245,7 +247,7 @@ def efficiency_curve(
         As in `efficiency`.
     criterion : str
         One of N, M, E, OM, OE, empty.
-    alphas : sequence of levels, optional
+    alpha : sequence of levels, optional
         Default 0.01, 0.02, ..., 0.99.
 
     Returns
@@ -256,13 +258,13 @@ def efficiency_curve(
     Examples
     --------
     >>> from calipers.metrics import efficiency_curve
-    >>> efficiency_curve([0], [[0.5, 0.25]], alphas=[0.1, 0.3, 0.6]).y.tolist()
+    >>> efficiency_curve([0], [[0.5, 0.25]], alpha=[0.1, 0.3, 0.6]).y.tolist()
     [2.0, 1.0, 0.0]
     """
     if criterion not in LEVEL_DEPENDENT:
         raise InputError(f"criterion must be one of {', '.join(LEVEL_DEPENDENT)}, got {criterion!r}.")
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    levels, _ = check_alphas(np.arange(1, 100) / 100 if alphas is None else alphas, name="alphas")
+    levels, _ = check_alphas(np.arange(1, 100) / 100 if alpha is None else alpha)
     level = check_confidence(confidence)
     rows = (as_numpy(criterion_rows(p, codes, sets_at(p, a))[criterion]) for a in levels)
     limits = criterion_range(criterion, int(p.shape[1]))

@@ -76,7 +76,7 @@ def in_memory(rows):
 
 @pytest.fixture(scope="module")
 def streamed(rows, tmp_path_factory):
-    pattern = write(rows, tmp_path_factory.mktemp("lake"), [900, 2100])
+    pattern = write(rows, tmp_path_factory.mktemp("rows"), [900, 2100])
     source = FileSource(pattern, features=True, piece_rows=700)
     return audit(source=source, alpha=0.1, n_calibration=500, random_state=0, sample_rows=1500)
 
@@ -166,7 +166,7 @@ def test_features_tell_where_coverage_fails_over_a_lake():
 
 @pytest.fixture
 def intervals(tmp_path):
-    """A small lake of intervals in two files, and their coverage."""
+    """Intervals in two files, and their coverage."""
     rows = regression(900)
     frame = pl.DataFrame(
         {"y_true": rows["y_true"], "lower": rows["intervals"][:, 0], "upper": rows["intervals"][:, 1]}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from calipers.calibration import bayes_decision, cost_curve, loss_ratio, loss_ratio_curve
 from calipers.datasets import ScoreWorld
-from calipers.exceptions import InputError
+from calipers.exceptions import DeprecatedNameWarning, InputError
 
 Y = np.array([1, 1, 0, 0, 1, 0])
 BEFORE = np.array([0.9, 0.15, 0.3, 0.05, 0.5, 0.25])
@@ -54,7 +54,7 @@ def test_claim_1_no_rule_on_calibrated_levels_costs_less() -> None:
 
 def test_loss_ratio_by_hand() -> None:
     # Before: row 1 is a false negative (4), rows 2 and 5 false positives (1 each): 6. After: row 5 only: 1.
-    ratio = loss_ratio(Y, BEFORE, AFTER, **COSTS, random_state=0)
+    ratio = loss_ratio(Y, BEFORE, AFTER, **COSTS)
     assert ratio.value == pytest.approx(1 / 6)
     assert ratio.details["loss_before"] == pytest.approx(1.0)
     assert ratio.details["loss_after"] == pytest.approx(1 / 6)
@@ -64,17 +64,17 @@ def test_loss_ratio_by_hand() -> None:
 
 def test_weights_mean_repetition() -> None:
     times = np.array([1, 3, 2, 0, 1, 2])
-    weighted = loss_ratio(Y, BEFORE, AFTER, **COSTS, sample_weight=times, random_state=0)
+    weighted = loss_ratio(Y, BEFORE, AFTER, **COSTS, sample_weight=times)
     index = np.repeat(np.arange(6), times)
-    repeated = loss_ratio(Y[index], BEFORE[index], AFTER[index], **COSTS, random_state=0)
+    repeated = loss_ratio(Y[index], BEFORE[index], AFTER[index], **COSTS)
     for field in ("value", "std_error", "low", "high", "p_value", "n"):
         assert getattr(weighted, field) == pytest.approx(getattr(repeated, field)), field
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
     order = np.array([3, 1, 0, 5, 4, 2])
-    one = loss_ratio(Y, BEFORE, AFTER, **COSTS, random_state=1)
-    other = loss_ratio(Y[order], BEFORE[order], AFTER[order], **COSTS, random_state=1)
+    one = loss_ratio(Y, BEFORE, AFTER, **COSTS)
+    other = loss_ratio(Y[order], BEFORE[order], AFTER[order], **COSTS)
     assert (one.low, one.high) == (other.low, other.high)
 
 
@@ -125,10 +125,10 @@ def test_the_curves_are_their_points() -> None:
     # Threshold 0.2: one false negative 0.8, two false positives 0.2 each, of six rows. Threshold 0.5: row
     # 1, 0.5.
     assert cost.y.tolist() == pytest.approx([1.2 / 6, 0.5 / 6])
-    ratio = loss_ratio_curve(Y, BEFORE, AFTER, thresholds=grid, random_state=0)
+    ratio = loss_ratio_curve(Y, BEFORE, AFTER, thresholds=grid)
     assert ratio.y.tolist() == pytest.approx([1 / 6, 1.0])
     assert ratio.details["mean"] == pytest.approx((1 / 6 + 1) / 2)
-    assert cost_curve(Y, BEFORE).x.size == loss_ratio_curve(Y, BEFORE, AFTER, random_state=0).x.size == 19
+    assert cost_curve(Y, BEFORE).x.size == loss_ratio_curve(Y, BEFORE, AFTER).x.size == 19
 
 
 @pytest.mark.parametrize(
@@ -152,3 +152,12 @@ def test_bad_rows_are_named() -> None:
         loss_ratio([0, 1], [0.1, 0.9], [0.1], **COSTS)
     with pytest.raises(InputError, match="thresholds must lie strictly between 0 and 1"):
         cost_curve([0, 1], [0.1, 0.9], thresholds=[0.0, 0.5])
+
+
+@pytest.mark.parametrize("function", [loss_ratio, loss_ratio_curve])
+@pytest.mark.parametrize("option", [{"n_draws": 99}, {"random_state": 0}])
+def test_options_of_draws_that_are_no_longer_made_warn(function, option):
+    costs = COSTS if function is loss_ratio else {"thresholds": [0.5]}
+    with pytest.warns(DeprecatedNameWarning, match=f"{next(iter(option))} has no effect"):
+        drawn = function(Y, BEFORE, AFTER, **costs, **option)
+    assert drawn.to_dict() == function(Y, BEFORE, AFTER, **costs).to_dict()

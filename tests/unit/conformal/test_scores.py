@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from calipers.conformal import aps, lac, margin, raps, saps, top_k
-from calipers.conformal.scores import RankedRule, score_rule
+from calipers.conformal.score_table import score_rule
+from calipers.conformal.scores import RankedRule
 from calipers.exceptions import InputError, InputTypeError
 
 NAMES = ("lac", "aps", "raps", "saps", "margin", "top_k")

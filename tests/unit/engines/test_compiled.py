@@ -220,7 +220,7 @@ METRICS = (
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
 
 
-def lake(n=9000, kind=np.float32):
+def streamed_rows(n=9000, kind=np.float32):
     rng = np.random.default_rng(6)
     P = rng.dirichlet(np.ones(5), n).astype(kind)
     sets = P > 0.15
@@ -244,7 +244,7 @@ def in_memory(columns):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_answers_the_same_with_and_without_compiled_kernels(where, kind, tmp_path, monkeypatch):
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 100)
-    columns = lake(kind=kind)
+    columns = streamed_rows(kind=kind)
     pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet", row_group_size=1700)
     choice = ColumnChoice(p_values=("pv_*",), probabilities=("p_*",))
     source = FileSource(str(tmp_path / "rows.parquet"), choice, piece_rows=4000)
@@ -264,7 +264,7 @@ def test_a_run_answers_the_same_with_and_without_compiled_kernels(where, kind, t
 
 
 def test_a_large_run_refuses_bad_rows_in_the_same_words(tmp_path, monkeypatch):
-    columns = lake(3000)
+    columns = streamed_rows(3000)
     columns["pv_2"] = columns["pv_2"].copy()
     columns["pv_2"][1234] = 1.25
     pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet")
@@ -279,7 +279,7 @@ def test_a_large_run_refuses_bad_rows_in_the_same_words(tmp_path, monkeypatch):
 
 
 def test_a_large_run_without_numba_is_one_of_numpy(monkeypatch):
-    columns = lake(3000)
+    columns = streamed_rows(3000)
     expected = measure(in_memory(columns), ["efficiency", "coverage"])
     monkeypatch.setattr("calipers.engines.sources.MANY_ROWS", 1)
     monkeypatch.setitem(sys.modules, "numba", None)

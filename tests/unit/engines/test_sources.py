@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calipers import audit
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, ConformalScores, FileSource, Rows, measure
 from calipers.exceptions import InputError, InputTypeError
@@ -46,16 +47,16 @@ def test_addresses_are_read_through_fsspec(tmp_path):
     rows = frame()
     rows.write_parquet(tmp_path / "a.parquet", row_group_size=70)
     system = fsspec.filesystem("memory")
-    system.makedirs("/lake/region=north", exist_ok=True)
-    system.pipe("/lake/region=north/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    system.makedirs("/logs/region=north", exist_ok=True)
+    system.pipe("/logs/region=north/a.parquet", (tmp_path / "a.parquet").read_bytes())
     try:
         here = coverage_of(FileSource(str(tmp_path / "a.parquet")))
-        for address in ("memory://lake", "memory://lake/*/*.parquet", "memory://lake/region=north/a.parquet"):
+        for address in ("memory://logs", "memory://logs/*/*.parquet", "memory://logs/region=north/a.parquet"):
             assert coverage_of(FileSource(address, piece_rows=130)) == here
-        head = FileSource("memory://lake", features=True).pieces()[0].head()
+        head = FileSource("memory://logs", features=True).pieces()[0].head()
         assert head.given["X"]["region"].unique().to_list() == ["north"]
     finally:
-        system.rm("/lake", recursive=True)
+        system.rm("/logs", recursive=True)
 
 
 def test_what_cannot_be_opened_is_named(tmp_path):
@@ -65,7 +66,7 @@ def test_what_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(InputError, match=r"bad\.parquet could not be read as parquet"):
         FileSource(str(tmp_path / "bad.parquet")).pieces()
     with pytest.raises(InputError, match="must be parquet to be streamed from its address"):
-        FileSource("memory://lake/rows.csv").pieces()
+        FileSource("memory://logs/rows.csv").pieces()
 
 
 def test_only_the_columns_asked_for_are_read(tmp_path):
@@ -216,3 +217,16 @@ def test_a_source_can_be_read_at_other_levels(tmp_path):
     file = FileSource(str(tmp_path / "rows.parquet"))
     assert file.at(0.3).load().rows()["size"].tolist() == (p > 0.3).sum(axis=1).tolist()
     assert file.stated_levels() is None
+
+
+def test_the_arguments_of_a_source_give_its_audit_with_row_ids_too():
+    rng = np.random.default_rng(0)
+    X, y, ids = rng.normal(size=(400, 2)), rng.normal(size=400), rng.permutation(400) + 1000
+    given = {"y_true": y, "intervals": np.tile([-1.6, 1.6], (400, 1)), "X": X, "row_id": ids}
+    source = ArraySource(given, piece_rows=90)
+    assert source.arguments()["row_id"] is ids
+    alone = audit(**source.arguments(), random_state=0)
+    streamed = audit(source=source, random_state=0)
+    assert [(f.code, f.severity, f.sentence) for f in alone.findings] == [
+        (f.code, f.severity, f.sentence) for f in streamed.findings
+    ]

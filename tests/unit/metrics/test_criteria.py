@@ -73,7 +73,7 @@ def test_the_printed_table_says_which_criteria_are_probabilistic(rows):
 def test_level_free_criteria_are_integrals_of_their_partners(rows, free, level):
     # p-values are multiples of 1/20: the curves are constant on [k/20, (k+1)/20).
     y, p = rows
-    curve = efficiency_curve(y, p, criterion=level, alphas=(np.arange(20) + 0.5) / 20)
+    curve = efficiency_curve(y, p, criterion=level, alpha=(np.arange(20) + 0.5) / 20)
     integral = float(curve.y.mean())
     value = float(efficiency(y, p)[free])
     assert value == pytest.approx(1 - integral if free == "credibility" else integral, abs=1e-12)
@@ -275,3 +275,9 @@ def test_the_average_p_value_of_anomalies_is_small():
     assert average_p_value(p).high < 0.1
     with pytest.raises(InputError, match=r"p_values must lie in \[0, 1\]"):
         average_p_value([1.2])
+
+
+def test_the_old_name_of_the_levels_of_a_curve_warns():
+    with pytest.warns(DeprecatedNameWarning, match="alphas is now called alpha"):
+        old = efficiency_curve([0], [[0.5, 0.25]], alphas=[0.1, 0.3])
+    assert old.y.tolist() == efficiency_curve([0], [[0.5, 0.25]], alpha=[0.1, 0.3]).y.tolist()

@@ -14,6 +14,7 @@ from calipers.fields import fields_of
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.column_matrix import ColumnMatrix, column_matrix
 from calipers.inputs.files.column_roles import ColumnChoice, Roles, assign_roles, select_levels
+from calipers.inputs.joined_columns import joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -324,15 +325,5 @@ def join_arguments(parts: Sequence[Arguments]) -> Arguments:
     classes = parts[0].classes
     if any(part.classes != classes for part in parts):  # labels are text in one file and numbers in another
         classes = None if classes is None else [str(label) for label in classes]
-    given = {name: _joined([part.given[name] for part in parts]) for name in parts[0].given}
+    given = {name: joined([part.given[name] for part in parts]) for name in parts[0].given}
     return Arguments(given, classes)
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    if type(columns[0]).__module__.startswith("polars"):
-        import polars as pl
-
-        return pl.concat(columns, how="vertical_relaxed")
-    if len({column.dtype.kind in "UO" for column in columns}) > 1:
-        columns = [column.astype(str) for column in columns]
-    return np.concatenate(columns)

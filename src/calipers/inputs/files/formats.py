@@ -1,7 +1,8 @@
 """The table of formats: what a file's name ends in, how its rows are scanned, and how they are written.
 
-To add a format, add one line to ``FORMATS`` with a function that opens it as a lazy polars frame and one that
-writes a frame. Everything else (columns, blocks, memory, refusals, calipers.toml, the page) follows.
+To add a format, write a file with a function that opens it as a lazy polars frame and one that writes a
+frame, and add one line to ``FORMATS``. Everything else (columns, blocks, memory, refusals, calipers.toml, the
+page) follows.
 """
 
 from __future__ import annotations
@@ -10,32 +11,21 @@ import contextlib
 import gzip
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from calipers.arrays import import_optional
 from calipers.exceptions import InputError
+from calipers.inputs.files.delimited import scan_delimited, write_delimited
 from calipers.inputs.files.npz import read_npz, write_npz
+from calipers.inputs.files.opened_file import TYPE_ROWS, Opened
 from calipers.inputs.files.storage_options import for_polars
 from calipers.results import write_atomically
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Rows looked at to decide the type of a csv or json column; a late surprise is an error, never a silent null.
-TYPE_ROWS = 100_000
 # What may follow the ending of a text format.
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-
-
-class Opened(NamedTuple):
-    """A file opened lazily.
-
-    ``arrays`` are columns that hold a whole argument of an audit, ``stated`` what holds for all rows.
-    """
-
-    lazy: pl.LazyFrame
-    arrays: frozenset[str] = frozenset()
-    stated: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +59,6 @@ class Format:
     in_memory: bool = False
 
 
-def _scan_csv(path: str, storage: Mapping[str, Any], separator: str) -> Opened:
-    import polars as pl
-
-    options: dict[str, Any] = {
-        "separator": separator, "storage_options": for_polars(path, storage) or None, "glob": False
-    }  # fmt: skip
-    schema = pl.scan_csv(path, infer_schema_length=TYPE_ROWS, **options).collect_schema()
-    if any("_duplicated_" in name for name in schema):
-        header = pl.scan_csv(path, has_header=False, n_rows=1, infer_schema=False, **options).collect().row(0)
-        twice = next((name for name in header if header.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{path} has two columns called {twice!r}. Give every column a name of its own.")
-    # With the types said, they are not looked for again whenever some rows are read.
-    return Opened(pl.scan_csv(path, schema=schema, **options))
-
-
 def _scan(function: str, **options: Any) -> Callable[[str, Mapping[str, Any], str], Opened]:
     """The scan of a format that polars has a function for and that has no separator."""
 
@@ -98,13 +72,9 @@ def _scan(function: str, **options: Any) -> Callable[[str, Mapping[str, Any], st
     return scan
 
 
-def _write_csv(frame: pl.DataFrame, file: IO[bytes], stated: Mapping[str, Any], separator: str) -> None:
-    frame.write_csv(file, separator=separator)
-
-
 FORMATS: tuple[Format, ...] = (
-    Format("csv", (".csv",), _scan_csv, _write_csv, separator=",", is_text=True),
-    Format("tsv", (".tsv",), _scan_csv, _write_csv, separator="\t", is_text=True),
+    Format("csv", (".csv",), scan_delimited, write_delimited, separator=",", is_text=True),
+    Format("tsv", (".tsv",), scan_delimited, write_delimited, separator="\t", is_text=True),
     Format("json-lines", (".jsonl", ".ndjson"), _scan("scan_ndjson", infer_schema_length=TYPE_ROWS),
            lambda frame, file, *_: frame.write_ndjson(file), is_text=True),
     Format("parquet", (".parquet", ".pq"), _scan("scan_parquet", hive_partitioning=False, glob=False),

@@ -19,7 +19,7 @@ from calipers.inputs.files.column_roles import (
 from calipers.inputs.files.columns_to_arrays import columns_to_arrays, identifiers
 from calipers.inputs.files.consistent_files import FirstFile
 from calipers.inputs.files.file_patterns import distinct, expand, short_names
-from calipers.inputs.files.formats import TYPE_ROWS
+from calipers.inputs.files.opened_file import TYPE_ROWS
 from calipers.inputs.files.readers import Reader, open_file
 from calipers.inputs.levels import check_alphas
 from calipers.inputs.row_keys import Place

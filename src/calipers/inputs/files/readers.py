@@ -20,7 +20,8 @@ import numpy as np
 from calipers.arrays import import_optional
 from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files.file_patterns import of_store
-from calipers.inputs.files.formats import TYPE_ROWS, format_of, open_packed
+from calipers.inputs.files.formats import format_of, open_packed
+from calipers.inputs.files.opened_file import TYPE_ROWS
 from calipers.inputs.files.size_limits import refuse_bomb, require_memory, working_bytes
 from calipers.inputs.files.storage_options import for_fsspec
 

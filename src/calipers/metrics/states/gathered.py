@@ -11,8 +11,8 @@ from calipers.arrays import is_frame
 from calipers.exceptions import InputError
 from calipers.inference.state import Result, State
 from calipers.inputs import Features, check_features
+from calipers.inputs.joined_columns import joined
 from calipers.inputs.rows import Rows
-from calipers.metrics.states.sampling import joined
 
 MAX_ROWS = 5_000_000
 

@@ -8,14 +8,13 @@ of all rows. Inside a stratum this is a simple random sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
 from calipers.inference.state import State
-from calipers.inputs import Features
-from calipers.inputs.categorical import Categorical
+from calipers.inputs.joined_columns import joined
 from calipers.inputs.rows import Rows, take
 
 PURPOSE = "sample"
@@ -158,21 +157,6 @@ def shares(counts: np.ndarray, size: int) -> np.ndarray:
     largest = np.argsort(whole - exact, kind="stable")[: size - int(whole.sum())]
     whole[largest] += 1
     return np.asarray(np.minimum(whole, counts))
-
-
-def joined(columns: list[Any]) -> Any:
-    """Arrays, coded columns or polars frames one after the other."""
-    if type(columns[0]).__module__.startswith("polars"):
-        import polars as pl
-
-        return pl.concat(columns, how="vertical_relaxed")
-    if type(columns[0]).__module__.startswith("pandas"):
-        import pandas as pd
-
-        return pd.concat(columns)
-    if isinstance(columns[0], Features):
-        return replace(columns[0], values=np.concatenate([column.values for column in columns]))
-    return np.concatenate([np.asarray(c) if isinstance(c, Categorical) else c for c in columns])
 
 
 def rows_outside(block: Rows, keys: np.ndarray, cut: float, seed: int) -> np.ndarray:

@@ -109,10 +109,10 @@ GOOD = [
 @pytest.mark.filterwarnings("ignore::calipers.exceptions.CalipersWarning")  # one row is a small sample
 @pytest.mark.parametrize("write", GOOD, ids=lambda write: write.__name__)
 def test_files_of_all_sorts_give_the_numbers_of_one_table(write, tmp_path):
-    (tmp_path / "lake").mkdir()
-    write(tmp_path / "lake").write_parquet(tmp_path / "one.parquet")
+    (tmp_path / "rows").mkdir()
+    write(tmp_path / "rows").write_parquet(tmp_path / "one.parquet")
     options = {"calibration_error": {"random_state": 0}}
-    found = measure(FileSource(str(tmp_path / "lake"), piece_rows=64), METRICS, options=options)
+    found = measure(FileSource(str(tmp_path / "rows"), piece_rows=64), METRICS, options=options)
     expected = measure(FileSource(str(tmp_path / "one.parquet")), METRICS, options=options)
     assert list(found) == list(expected)
     for name, estimate in found.items():
@@ -121,9 +121,9 @@ def test_files_of_all_sorts_give_the_numbers_of_one_table(write, tmp_path):
 
 
 def test_classes_are_matched_by_name_where_files_order_them_differently(tmp_path):
-    (tmp_path / "lake").mkdir()
-    other_order(tmp_path / "lake").write_parquet(tmp_path / "one.parquet")
-    streamed = audit(source=FileSource(str(tmp_path / "lake")), random_state=0, mute=MUTED)
+    (tmp_path / "rows").mkdir()
+    other_order(tmp_path / "rows").write_parquet(tmp_path / "one.parquet")
+    streamed = audit(source=FileSource(str(tmp_path / "rows")), random_state=0, mute=MUTED)
     given = FileSource(str(tmp_path / "one.parquet")).load().arguments()
     alone = calipers.audit(**given, random_state=0, mute=MUTED)
     name = "calibration error of the worst class"
@@ -266,13 +266,13 @@ class Replacing(LocalEngine):
 
 @pytest.mark.parametrize("n", [100, 150])
 def test_a_file_that_changes_between_two_passes_is_refused(n, tmp_path):
-    (tmp_path / "lake").mkdir()
+    (tmp_path / "rows").mkdir()
     ease = pl.col("p_cat").alias("ease")
-    rows(0).with_columns(ease).write_parquet(tmp_path / "lake" / "a.parquet")
+    rows(0).with_columns(ease).write_parquet(tmp_path / "rows" / "a.parquet")
     rows(3, n).with_columns(ease).write_parquet(tmp_path / "other.parquet")
-    engine = Replacing(tmp_path / "lake" / "a.parquet", tmp_path / "other.parquet")
+    engine = Replacing(tmp_path / "rows" / "a.parquet", tmp_path / "other.parquet")
     with pytest.raises(
         InputError, match=r"a.parquet changed while it was read. Run again when nothing writes"
     ):
-        measure(FileSource(str(tmp_path / "lake")), ["t_cv"], engine=engine)
+        measure(FileSource(str(tmp_path / "rows")), ["t_cv"], engine=engine)
     assert engine.passes >= 2
