@@ -15,6 +15,7 @@ from calipers.performance.monitoring import LossMonitor
 from calipers.performance.outcomes import ConfusionOutcome
 from calipers.performance.promise_monitor import PromiseMonitor
 from calipers.performance.risk_monitor import RiskMonitor
+from calipers.performance.selective_classifier import SelectiveClassifier
 from calipers.performance.shift import effective_sample_size, estimate_shift_weights, shifted_intervals
 from calipers.performance.symbolic import SymbolicPerformance
 
@@ -31,6 +32,7 @@ __all__ = [
     "PinballLoss",
     "PromiseMonitor",
     "RiskMonitor",
+    "SelectiveClassifier",
     "SymbolicPerformance",
     "compare_algorithms",
     "effective_sample_size",

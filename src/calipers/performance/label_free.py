@@ -85,9 +85,9 @@ class LabelFreePerformance(BaseEstimator):
     With m the expected losses (fitted out of fold) and w the weights (1 without a shift), the middle of the
     interval is mean m over new rows + sum w (loss - m) / sum w over the reference. Its error is the
     difference of two means of independent noise; the half-width is a Student quantile times the root of
-    their variances and of that of the weights (refitted on 15 resamples). The reference row that contributes most is counted
-    twice, so that a loss with rare large values is not taken for a calm one. The value takes the correction
-    only as far as it stands out from its noise.
+    their variances and of that of the weights (refitted on 15 resamples). The reference row that contributes
+    most is counted twice, so that a loss with rare large values is not taken for a calm one. The value takes
+    the correction only as far as it stands out from its noise.
 
     No shift found (classifier two-sample test at 5 %) means weights of 1. New rows without their like in the
     reference, by an unknown category or the distance to the nearest reference row, are not extrapolated: the
