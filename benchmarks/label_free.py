@@ -117,7 +117,7 @@ def peers(found: list[Sample], *, is_class: bool) -> dict[str, Any]:
             np.savez(Path(folder) / f"{number:03d}.npz", is_class=is_class, **given)
         script = ROOT / "benchmarks" / "label_free_peer.py"
         variables = clean_variables() | {"NML_DISABLE_USAGE_LOGGING": "1"}
-        subprocess.run([environment.python, script, folder], check=True, env=variables)
+        subprocess.run([environment.python, script, folder], check=True, env=variables, capture_output=True)
         document: dict[str, Any] = json.loads((Path(folder) / "peer.json").read_text())
     return dict(document["found"])
 
@@ -144,9 +144,7 @@ def main() -> None:
             if theirs:
                 rows["nannyml"] = [theirs[f"{k:03d}"][metric][:3] for k in range(len(found))]
             stale = np.mean([abs(realise(s.p, s.y) - t) for s, t in zip(found, truth, strict=True)])
-            print(
-                f"{name}, {loss}: realised {np.mean(truth):.4g}; taking that of the reference: error {stale:.4g}"
-            )
+            print(f"{name}, {loss}: realised {np.mean(truth):.4g}; error of the reference value {stale:.4g}")
             for peer, ends in rows.items():
                 errors = [abs(v - t) for (v, _, _), t in zip(ends, truth, strict=True)]
                 holds = [low <= t <= high for (_, low, high), t in zip(ends, truth, strict=True)]
