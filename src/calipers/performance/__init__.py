@@ -7,6 +7,7 @@ from calipers.performance.comparison import (
     compare_algorithms,
     forecast_learning_curves,
 )
+from calipers.performance.exchangeability import exchangeability_test
 from calipers.performance.forecast import LossForecast, forecast_losses
 from calipers.performance.guarantee import Guarantee
 from calipers.performance.label_free import LabelFreePerformance
@@ -37,6 +38,7 @@ __all__ = [
     "compare_algorithms",
     "effective_sample_size",
     "estimate_shift_weights",
+    "exchangeability_test",
     "forecast_learning_curves",
     "forecast_losses",
     "shifted_intervals",
