@@ -9,6 +9,7 @@ from calipers.performance.comparison import (
 )
 from calipers.performance.exchangeability import exchangeability_test
 from calipers.performance.forecast import LossForecast, forecast_losses
+from calipers.performance.group_monitor import GroupMonitor
 from calipers.performance.guarantee import Guarantee
 from calipers.performance.label_free import LabelFreePerformance
 from calipers.performance.losses import LogLoss, PinballLoss
@@ -25,6 +26,7 @@ __all__ = [
     "AlgorithmPerformance",
     "CandidatePerformance",
     "ConfusionOutcome",
+    "GroupMonitor",
     "Guarantee",
     "LabelFreePerformance",
     "LogLoss",

@@ -17,10 +17,11 @@ from calipers.results import Estimate, EstimateTable
 
 # Fewest rows on either side from which anything is said.
 FEWEST_ROWS = 8
-_REMEDY = "give ConformalClassifier or ConformalRegressor likelihood_ratio=LikelihoodRatio().fit(calibration X, test X)"
-_OTHER = (
-    "calibrate again on rows like the test rows: scores have changed, which weights of features may not mend"
+_REMEDY = (
+    "give ConformalClassifier or ConformalRegressor "
+    "likelihood_ratio=LikelihoodRatio().fit(calibration features, test features)"
 )
+_OTHER = "calibrate again on rows like the test rows: weights of features may not mend a change of scores"
 
 
 def exchangeability_test(
