@@ -118,10 +118,10 @@ def _numbers(before: Numbers, after: Numbers) -> list[NumberChange]:
 
 
 def _p_value(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
-    errors = [_standard_error(estimate) for estimate in (before, after)]
-    if None in errors or not math.hypot(*errors):
+    old, new = _standard_error(before), _standard_error(after)
+    if old is None or new is None or not math.hypot(old, new):
         return math.nan
-    z = (float(after["value"]) - float(before["value"])) / math.hypot(*errors)
+    z = (float(after["value"]) - float(before["value"])) / math.hypot(old, new)
     return float(2.0 * special.ndtr(-abs(z)))
 
 
@@ -129,9 +129,10 @@ def _standard_error(estimate: Mapping[str, Any]) -> float | None:
     """Its standard error; else a half-width over its normal quantile, None without a two-sided interval."""
     if _is_number(estimate.get("std_error")):
         return float(estimate["std_error"])
-    low, high, confidence = (estimate.get(name) for name in ("low", "high", "confidence"))
-    if not (_is_number(low) and _is_number(high) and _is_number(confidence)):
+    ends = [estimate.get(name) for name in ("low", "high", "confidence")]
+    if not all(_is_number(end) for end in ends):
         return None
+    low, high, confidence = (float(end) for end in ends if end is not None)
     return float((high - low) / 2.0 / special.ndtri(0.5 + confidence / 2.0))
 
 

@@ -115,8 +115,8 @@ def _without_labels(
     from calipers.cli.forecast_unlabelled import estimates, parse_losses, sentences
     from calipers.inputs import check_alpha
 
-    chosen = {"target": target, "losses": parse_losses(loss), "alpha": check_alpha(alpha), "seed": seed}
-    found = estimates(data, new, **chosen)
+    level, losses = check_alpha(alpha), parse_losses(loss)
+    found = estimates(data, new, target=target, losses=losses, alpha=level, seed=seed)
     if as_json:
         _print_json({name: estimate.to_dict() for name, estimate in found.items()})
     else:

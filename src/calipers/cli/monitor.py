@@ -176,6 +176,6 @@ def _tell(monitor: Monitor, *, new_alarm: bool, as_json: bool) -> None:
         print(json.dumps(encode(document), allow_nan=False), flush=True)
     elif new_alarm and isinstance(monitor, GroupMonitor):
         print(f"ALARM: {monitor}", flush=True)
-    elif new_alarm:
+    elif new_alarm and not isinstance(monitor, GroupMonitor):
         since = monitor.result().details["changed_at"]
         print(f"ALARM: {monitor}; since about row {since}", flush=True)
