@@ -91,10 +91,27 @@ class AuditHistory:
         At least one.
     passed_over : dict
         File -> why it was not read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
+    >>> for share in (0.9, 0.8):
+    ...     y = np.where(rng.random(1000) < share, 0.0, 2.0)
+    ...     kept = keep_audit(audit(y, intervals=np.tile([-1.0, 1.0], (1000, 1)), random_state=0), folder)
+    >>> read_history(folder).newly_broken()
+    [('CAL101', '')]
     """
 
     runs: Sequence[Run]
     passed_over: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        first, last = self.runs[0].at, self.runs[-1].at
+        return f"AuditHistory({len(self.runs)} audits, {first:%Y-%m-%d} to {last:%Y-%m-%d})"
 
     def changes(self, first: int = -2, second: int = -1) -> Change | None:
         """What changed between two runs; None when there is only one."""
