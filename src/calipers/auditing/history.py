@@ -173,6 +173,18 @@ def keep_audit(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> folder, y = tempfile.mkdtemp(), np.random.default_rng(0).normal(size=300)
+    >>> found = audit(y, intervals=np.tile([-1.6, 1.6], (300, 1)), random_state=0)
+    >>> file = keep_audit(found, folder)
+    >>> file.suffix
+    '.json'
     """
     place, now = Path(folder), at or dt.datetime.now(dt.UTC)
     if place.exists() and not place.is_dir():
@@ -205,6 +217,18 @@ def read_history(folder: Path | str) -> AuditHistory:
     ------
     InputError
         When the folder does not exist or holds no audit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> folder, y = tempfile.mkdtemp(), np.random.default_rng(0).normal(size=300)
+    >>> found = audit(y, intervals=np.tile([-1.6, 1.6], (300, 1)), random_state=0)
+    >>> file = keep_audit(found, folder)
+    >>> len(read_history(folder).runs)
+    1
     """
     place = Path(folder)
     if not place.is_dir():
