@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from calipers.conformal import conformal_rank
-from calipers.performance import PromiseMonitor, RiskMonitor
+from calipers.performance import GroupMonitor, PromiseMonitor, RiskMonitor
 from calipers.performance.betting import BLOCK
 
 SURE = 1e-4  # probability that a right program fails one check
@@ -67,6 +67,22 @@ def over_covering(rng, n):
     return PromiseMonitor(alpha=0.1).update(rng.random(n) < rng.uniform(0.9, 1.0, n))
 
 
+def grouped(groups, n_calibration=None, updates=6):
+    """Groups of one stream: all of them keep one promise, or share one calibrated threshold."""
+
+    def run(rng, n):
+        coverage = 0.9
+        if n_calibration is not None:
+            rank = conformal_rank(n_calibration, 0.1)
+            coverage = rng.beta(rank, n_calibration + 1 - rank)
+        monitor = GroupMonitor(groups, alpha=0.1, n_calibration=n_calibration)
+        for rows in np.array_split(np.arange(n), updates):
+            monitor.update(rng.random(rows.size) < coverage, rng.integers(0, 8, rows.size))
+        return monitor
+
+    return run
+
+
 KINDS = {
     "under": exact("under"),
     "over": exact("over"),
@@ -81,6 +97,9 @@ KINDS = {
     "risk": risk("over", 0.5, 2.0),
     "risk, both": risk("both", 40.0, 60.0),
     "covers more than promised": over_covering,
+    "eight groups": grouped(range(8)),
+    "groups as they appear": grouped(None),
+    "eight groups, 200 calibration rows": grouped(range(8), 200),
 }
 
 

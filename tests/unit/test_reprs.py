@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -24,6 +26,7 @@ from calipers import (
     metrics,
     performance,
 )
+from calipers.auditing.history import Run
 from calipers.inputs import Weights, check_features
 from calipers.results import Curve, Estimate, EstimateTable, Finding, RankComparison
 
@@ -39,6 +42,11 @@ def audit() -> auditing.Audit:
     return calipers.audit(np.argmax(P, axis=1), probabilities=P, random_state=0)
 
 
+def history_run() -> Run:
+    document = json.loads(audit().to_json())
+    return Run(datetime(2026, 1, 1, tzinfo=UTC), "20260101.json", document)
+
+
 def estimate() -> Estimate:
     return Estimate(name="coverage", value=0.9, low=0.88, high=0.92, details={"rows": np.zeros(1000)})
 
@@ -51,6 +59,7 @@ def ranking() -> RankComparison:
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "arrays.SortedColumn": lambda: arrays.SortedColumn(np.sort(V)),
     "auditing.Audit": audit,
+    "auditing.AuditHistory": lambda: auditing.AuditHistory([history_run()] * 50, {}),
     "auditing.Comparison": lambda: calipers.compare({"a": audit(), "b": audit()}),
     "auditing.Picture": lambda: audit().pictures[0],
     "auditing.QuestionPlan": lambda: audit().plan[0],
@@ -111,6 +120,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         {name: performance.LossForecast(np.abs(V)) for name in "abc"}, train_size=100
     ),
     "performance.ConfusionOutcome": performance.ConfusionOutcome,
+    "performance.GroupMonitor": lambda: performance.GroupMonitor(alpha=0.1).update(V < 1.0, np.arange(400) % 9),
     "performance.Guarantee": lambda: performance.LossForecast(np.abs(V)).guarantee(),
     "performance.LogLoss": performance.LogLoss,
     "performance.LossForecast": lambda: performance.LossForecast(np.abs(V)),

@@ -3,6 +3,7 @@
 from calipers.auditing.check_result import Picture
 from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.fitted_models import audit_model
+from calipers.auditing.history import AuditHistory, keep_audit, read_history
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.power import rows_needed
 from calipers.auditing.repair import Repair, RepairedClassifier, RepairedRegressor, SavedRepair, load_repair
@@ -11,6 +12,7 @@ from calipers.auditing.running import audit, audit_stream
 
 __all__ = [
     "Audit",
+    "AuditHistory",
     "Comparison",
     "Picture",
     "QuestionPlan",
@@ -22,7 +24,9 @@ __all__ = [
     "audit_model",
     "audit_stream",
     "compare",
+    "keep_audit",
     "load_repair",
+    "read_history",
     "rows_needed",
 ]
 

@@ -34,6 +34,9 @@ MarkdownOption = Annotated[
 GithubOption = Annotated[
     bool, typer.Option("--github", help="Print GitHub annotations; fill the step summary.")
 ]
+HistoryOption = Annotated[
+    Path | None, typer.Option("--history", help="Folder that keeps this audit for calipers history.")
+]
 PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
@@ -46,6 +49,7 @@ def command(
     markdown: MarkdownOption = None,
     github: GithubOption = False,
     plan: PlanOption = False,
+    history: HistoryOption = None,
     engine: EngineOption = None,
     storage: StorageOption = None,
     force: ForceOption = False,
@@ -73,9 +77,19 @@ def command(
         show(found, page=None if failure is not None else html or (out and out / "report.html"))
     if github:
         annotate(found)
+    code = exit_code(found.findings, settings.fail_on)
+    if history is not None:
+        keep(found, history, settings, missed=code != 0)
     if failure is not None:
         raise failure
-    return exit_code(found.findings, settings.fail_on)
+    return code
+
+
+def keep(found: Audit, folder: Path, settings: Settings, *, missed: bool) -> None:
+    """Put the audit into its history."""
+    from calipers.auditing.history import keep_audit
+
+    keep_audit(found, folder, fail_on=settings.fail_on or "issue", missed=missed)
 
 
 def run(

@@ -24,6 +24,7 @@ COMMANDS = {
     "calibrate": "calibrate",
     "plan": "plan",
     "monitor": "monitor",
+    "history": "history",
 }
 
 

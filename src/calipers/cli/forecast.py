@@ -1,4 +1,4 @@
-"""``calipers forecast``: what this model, or this algorithm retrained, will lose on the next case."""
+"""``calipers forecast``: what a model will lose on the next case, retrained, or on rows without labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,21 @@ ModelOption = Annotated[
 ]
 TargetOption = Annotated[str, typer.Option("--target", help="Column to predict.")]
 LossOption = Annotated[
-    str, typer.Option("--loss", help="squared, absolute, log, zero_one, hinge, ... or a scorer's name.")
+    str | None,
+    typer.Option(
+        "--loss",
+        help="squared (default), absolute, log, zero_one, hinge, ... or a scorer's name. With --unlabelled: "
+        "one or several of zero_one, log, brier, accuracy, precision, recall, f1, auroc, costs such as 1:9 "
+        "(false positive : false negative), squared, absolute.",
+    ),
+]
+UnlabelledOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--unlabelled",
+        help="Rows whose labels have not come: estimate the mean loss on them. --data is then a labelled "
+        "file of the same columns: y_true, p_<class> or y_pred, features.",
+    ),
 ]
 LossesOption = Annotated[
     str | None,
@@ -54,7 +68,7 @@ def command(
     data: DataOption,
     model: ModelOption = None,
     target: TargetOption = "y_true",
-    loss: LossOption = "squared",
+    loss: LossOption = None,
     losses: LossesOption = None,
     alpha: LevelOption = 0.1,
     algorithm: AlgorithmOption = False,
@@ -65,6 +79,7 @@ def command(
     jobs: JobsOption = None,
     cache: CacheOption = None,
     plot: PlotOption = None,
+    unlabelled: UnlabelledOption = None,
     seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
@@ -72,20 +87,53 @@ def command(
 
     Every column but the target is a feature. The interval holds the next loss with probability 1 - alpha,
     exactly so much, under the conditions it prints.
-    """
-    from calipers.cli.terminal import say, say_json
 
+    With --unlabelled: the mean loss that rows without labels will turn out to have, from the predictions of
+    the model for them and for labelled rows it was not trained on.
+    """
+    from calipers.cli.terminal import say
+
+    if unlabelled is not None:
+        return _without_labels(data, unlabelled, target, loss, alpha, seed, as_json=as_json)
     if losses is not None:
         forecast = _from_losses(data, losses, alpha)
     else:
-        options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
+        options = {"loss": loss or "squared", "alpha": alpha, "points_per_loss": batch, "random_state": seed}
         fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
         more = fits | {"on_failure": on_failure, "progress": True} if algorithm else {}
         forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
     if plot is not None:
-        _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
-    say_json(_json(forecast)) if as_json else say(_sentences(forecast))
+        _draw(forecast, "losses" if losses else str(model), losses or loss or "squared", plot)
+    if as_json:
+        _print_json(_document(forecast))
+    else:
+        say(_sentences(forecast))
     return 0
+
+
+def _without_labels(
+    data: Path, new: Path, target: str, loss: str | None, alpha: float, seed: int, *, as_json: bool
+) -> int:
+    from calipers.cli.forecast_unlabelled import estimates, parse_losses, sentences
+    from calipers.cli.terminal import say
+    from calipers.inputs import check_alpha
+
+    level, losses = check_alpha(alpha), parse_losses(loss)
+    found = estimates(data, new, target=target, losses=losses, alpha=level, seed=seed)
+    if as_json:
+        _print_json({name: estimate.to_dict() for name, estimate in found.items()})
+    else:
+        say(sentences(found))
+    return 0
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    from calipers.cli.terminal import say_json
+    from calipers.results.serialization import encode
+
+    say_json(json.dumps(encode(document), indent=2, allow_nan=False))
 
 
 def _from_losses(data: Path, column: str, alpha: float) -> LossForecast:
@@ -193,14 +241,10 @@ def _sentences(forecast: LossForecast) -> str:
     )
 
 
-def _json(forecast: LossForecast) -> str:
-    import json
-
-    from calipers.results.serialization import encode
-
+def _document(forecast: LossForecast) -> dict[str, Any]:
     promise = forecast.guarantee()
     low, high = forecast.interval()
-    document = {
+    return {
         "interval": [low, high],
         "upper_bound": forecast.upper_bound(),
         "lower_bound": forecast.lower_bound(),
@@ -214,7 +258,6 @@ def _json(forecast: LossForecast) -> str:
         "guarantee": str(promise),
         "losses": forecast.losses_.tolist(),
     }
-    return json.dumps(encode(document), indent=2, allow_nan=False)
 
 
 def _draw(forecast: LossForecast, name: str, loss: str, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,9 @@ from calipers.cli.options import JsonOption
 if TYPE_CHECKING:
     import polars as pl
 
-    from calipers.performance import PromiseMonitor, RiskMonitor
+    from calipers.performance import GroupMonitor, PromiseMonitor, RiskMonitor
 
-    Monitor = PromiseMonitor | RiskMonitor
+    Monitor = PromiseMonitor | RiskMonitor | GroupMonitor
 
 
 def command(
@@ -35,6 +36,12 @@ def command(
     state: Annotated[
         Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Column whose groups are watched each, at one rate for all.")
+    ] = None,
+    prometheus: Annotated[
+        Path | None, typer.Option("--prometheus", help="File for metrics in the text format of Prometheus.")
+    ] = None,
     follow: Annotated[
         float | None, typer.Option("--follow", help="Look for new rows every so many seconds, until stopped.")
     ] = None,
@@ -46,14 +53,26 @@ def command(
     loss (with --bound). With --state only rows that came since the last run are counted, none twice, none
     lost, also when the program was killed. Exit code 1 when the alarm has been raised, now or before.
     """
-    from calipers.cli.monitor_source import Places, load_state
+    from calipers.cli.monitor_metrics import prometheus_text
+    from calipers.cli.monitor_source import Places, load_state, save_state
+    from calipers.results import write_atomically
 
     stored = None if state is None else load_state(state)
     options = _options(alpha, bound, loss_range, side, rate, n_calibration)
-    monitor = _monitor(options, stored)
+    monitor = _monitor(options, stored, grouped=group is not None)
     places: Places = {} if stored is None else stored["places"]
+
+    def after(new_alarm: bool) -> None:
+        if state is not None:
+            save_state(state, monitor.to_dict(), places)
+        if prometheus is not None:
+            write_atomically(prometheus, prometheus_text(monitor))
+        _tell(monitor, new_alarm=new_alarm, as_json=as_json)
+
     with contextlib.suppress(KeyboardInterrupt):  # stopped by hand: what was read is stored
-        _watch(source, monitor, places, state=state, follow=follow, as_json=as_json)
+        _watch(source, monitor, places, group=group, follow=follow, after=after)
+    if prometheus is not None:  # also when nothing has come
+        write_atomically(prometheus, prometheus_text(monitor))
     if not as_json:
         print(monitor)
     return int(monitor.alarm_)
@@ -82,11 +101,12 @@ def _options(
     return {"bound": bound, "loss_range": [low, high], "side": side or "over", "false_alarm_rate": rate}
 
 
-def _monitor(options: dict[str, Any], stored: dict[str, Any] | None) -> Monitor:
+def _monitor(options: dict[str, Any], stored: dict[str, Any] | None, *, grouped: bool) -> Monitor:
     from calipers.exceptions import InputError
-    from calipers.performance import PromiseMonitor, RiskMonitor
+    from calipers.performance import GroupMonitor, PromiseMonitor, RiskMonitor
 
-    made: Monitor = RiskMonitor(**options) if "bound" in options else PromiseMonitor(**options)
+    kind = GroupMonitor if grouped else RiskMonitor if "bound" in options else PromiseMonitor
+    made: Monitor = kind(**options)
     if stored is None:
         return made
     before = stored["monitor"]
@@ -103,49 +123,59 @@ def _watch(
     monitor: Monitor,
     places: dict[str, dict[str, Any]],
     *,
-    state: Path | None,
+    group: str | None,
     follow: float | None,
-    as_json: bool,
+    after: Callable[[bool], None],
 ) -> None:
     """Take in what has come, store, tell; once, or again and again."""
     import time
 
-    from calipers.cli.monitor_source import read_rows, save_state
+    from calipers.cli.monitor_source import read_rows
 
     while True:
         for table in read_rows(source, places):
             quiet = not monitor.alarm_
-            _take(monitor, table)
-            if state is not None:
-                save_state(state, monitor.to_dict(), places)
-            _tell(monitor, new_alarm=quiet and monitor.alarm_, as_json=as_json)
+            _take(monitor, table, group)
+            after(quiet and monitor.alarm_)
         if follow is None or source == "-":
             return
         time.sleep(follow)
 
 
-def _take(monitor: Monitor, table: pl.DataFrame) -> None:
-    from calipers.cli.monitor_columns import losses_of, outcomes_of
-    from calipers.performance import RiskMonitor
+def _take(monitor: Monitor, table: pl.DataFrame, group: str | None) -> None:
+    from calipers.cli.monitor_columns import groups_of, losses_of, outcomes_of
+    from calipers.performance import GroupMonitor, RiskMonitor
 
-    if isinstance(monitor, RiskMonitor):
-        monitor.update(losses_of(table))
-        return
-    covered, promised = outcomes_of(table)
-    # The option wins: with --alpha the rows' own statements are not the promise.
-    monitor.update(covered, promised if monitor.alpha is None else None)
+    options = monitor.options if isinstance(monitor, GroupMonitor) else {}
+    if isinstance(monitor, RiskMonitor) or "bound" in options:
+        outcomes, promised = losses_of(table), None
+    else:
+        outcomes, promised = outcomes_of(table)
+        # The option wins: with --alpha the rows' own statements are not the promise.
+        alpha = options.get("alpha") if isinstance(monitor, GroupMonitor) else monitor.alpha
+        promised = promised if alpha is None else None
+    if isinstance(monitor, GroupMonitor):
+        monitor.update(outcomes, groups_of(table, str(group)), promised)
+    elif isinstance(monitor, RiskMonitor):
+        monitor.update(outcomes)
+    else:
+        monitor.update(outcomes, promised)
 
 
 def _tell(monitor: Monitor, *, new_alarm: bool, as_json: bool) -> None:
     import json
 
+    from calipers.cli.monitor_metrics import samples
+    from calipers.performance import GroupMonitor
     from calipers.results.serialization import encode
 
     if as_json:
-        details = monitor.result().details
-        kept = ("alarm_at", "changed_at", "e_value", "mean", "mean_low", "mean_high", "promised")
-        document = {"rows": monitor.n_rows_, "alarm": monitor.alarm_} | {key: details[key] for key in kept}
+        (_, document), *groups = samples(monitor)
+        if groups:
+            document |= {"groups": {labels["group"]: fields for labels, fields in groups}}
         print(json.dumps(encode(document), allow_nan=False), flush=True)
-    elif new_alarm:
+    elif new_alarm and isinstance(monitor, GroupMonitor):
+        print(f"ALARM: {monitor}", flush=True)
+    elif new_alarm and not isinstance(monitor, GroupMonitor):
         since = monitor.result().details["changed_at"]
         print(f"ALARM: {monitor}; since about row {since}", flush=True)

@@ -39,6 +39,13 @@ def losses_of(table: pl.DataFrame) -> np.ndarray:
     return _numbers(table, "loss")
 
 
+def groups_of(table: pl.DataFrame, column: str) -> np.ndarray:
+    """The group of every row, as text; rows without one are a group of their own."""
+    if column not in table.columns:
+        raise InputError(f"--group needs a column {column}, got {', '.join(table.columns[:8])}.")
+    return np.asarray(table[column].cast(pl.String).fill_null("(missing)").to_list(), dtype=object)
+
+
 def _labels(table: pl.DataFrame, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
     P = np.column_stack([_numbers(table, name) for name in columns])
     top = P.argmax(axis=1)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +16,7 @@ from typing import IO, Any
 import polars as pl
 
 from calipers.exceptions import InputError
+from calipers.results import write_atomically
 
 SCHEMA = 1
 # Bytes read at once.
@@ -136,11 +135,5 @@ def load_state(path: Path) -> dict[str, Any] | None:
 
 def save_state(path: Path, monitor: dict[str, Any], places: Places) -> None:
     """Monitor and places in one file, replaced at once: it is whole whenever the program is stopped."""
-    document = json.dumps({"schema": SCHEMA, "monitor": monitor, "places": places}, allow_nan=False)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(document)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+    document = {"schema": SCHEMA, "monitor": monitor, "places": places}
+    write_atomically(path, json.dumps(document, allow_nan=False))

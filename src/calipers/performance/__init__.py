@@ -7,7 +7,9 @@ from calipers.performance.comparison import (
     compare_algorithms,
     forecast_learning_curves,
 )
+from calipers.performance.exchangeability import exchangeability_test
 from calipers.performance.forecast import LossForecast, forecast_losses
+from calipers.performance.group_monitor import GroupMonitor
 from calipers.performance.guarantee import Guarantee
 from calipers.performance.label_free import LabelFreePerformance
 from calipers.performance.losses import LogLoss, PinballLoss
@@ -15,6 +17,7 @@ from calipers.performance.monitoring import LossMonitor
 from calipers.performance.outcomes import ConfusionOutcome
 from calipers.performance.promise_monitor import PromiseMonitor
 from calipers.performance.risk_monitor import RiskMonitor
+from calipers.performance.selective_classifier import SelectiveClassifier
 from calipers.performance.shift import effective_sample_size, estimate_shift_weights, shifted_intervals
 from calipers.performance.symbolic import SymbolicPerformance
 
@@ -23,6 +26,7 @@ __all__ = [
     "AlgorithmPerformance",
     "CandidatePerformance",
     "ConfusionOutcome",
+    "GroupMonitor",
     "Guarantee",
     "LabelFreePerformance",
     "LogLoss",
@@ -31,10 +35,12 @@ __all__ = [
     "PinballLoss",
     "PromiseMonitor",
     "RiskMonitor",
+    "SelectiveClassifier",
     "SymbolicPerformance",
     "compare_algorithms",
     "effective_sample_size",
     "estimate_shift_weights",
+    "exchangeability_test",
     "forecast_learning_curves",
     "forecast_losses",
     "shifted_intervals",

@@ -29,6 +29,8 @@ class KeptRows:
         The range of a loss.
     is_binary : bool
         Whether every loss lies at an end of its range.
+    dtype : dtype
+        Of the certainties as they were given.
     """
 
     certainty: np.ndarray
@@ -37,6 +39,7 @@ class KeptRows:
     low: float
     high: float
     is_binary: bool
+    dtype: np.dtype[Any]
 
     @property
     def n(self) -> int:
@@ -61,6 +64,20 @@ class KeptRows:
         total = np.sum((loss[:-1] - rows[:-1] * inside) * harmonic + np.diff(loss))
         return float(total / self.n)
 
+    def threshold(self, at: int) -> float:
+        """The smallest number above the next certainty, so that no row but those kept so far reaches it.
+
+        What is known about the rows kept holds for all that are more certain than the next row; a threshold
+        at the last row kept would leave out what may lie between the two.
+        """
+        if at == len(self.certainty) - 1:
+            return -np.inf
+        following = self.certainty[at + 1]
+        if self.dtype.kind != "f":
+            return float(following + 1.0)
+        # In the precision that the certainties came in: a double would be rounded back on comparison.
+        return float(np.nextafter(following.astype(self.dtype), self.dtype.type(np.inf)))
+
     def last_within(self, ranks: np.ndarray) -> np.ndarray:
         """Number of the last block that ends at or before each rank; -1 where the first is longer.
 
@@ -74,7 +91,8 @@ def check_kept_rows(loss: Any, certainty: Any, loss_range: Any) -> KeptRows:
     """Rows from losses and certainties; losses outside their range are refused."""
     low, high = _check_range(loss_range)
     losses = as_numpy(check_vector(loss, name="loss")).astype(np.float64)
-    sure = as_numpy(check_vector(certainty, name="certainty", finite=False)).astype(np.float64)
+    given = as_numpy(check_vector(certainty, name="certainty", finite=False))
+    sure = given.astype(np.float64)
     check_same_length(loss=loss, certainty=certainty)
     outside = (losses < low) | (losses > high)
     if outside.any():
@@ -84,21 +102,21 @@ def check_kept_rows(loss: Any, certainty: Any, loss_range: Any) -> KeptRows:
             f"do not (first at row {row}: {losses[row]:g}). Give the range that a loss can have."
         )
     scaled = (losses - low) / (high - low)
-    return _kept(scaled, sure, low, high)
+    return _kept(scaled, sure, low, high, given.dtype)
 
 
-def _kept(scaled: np.ndarray, sure: np.ndarray, low: float, high: float) -> KeptRows:
+def _kept(scaled: np.ndarray, sure: np.ndarray, low: float, high: float, dtype: np.dtype[Any]) -> KeptRows:
     order = np.lexsort((scaled, -sure))
     ordered = sure[order]
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     is_binary = bool(np.all((scaled == 0) | (scaled == 1)))
-    return KeptRows(ordered[ends], ends + 1, np.cumsum(scaled[order])[ends], low, high, is_binary)
+    return KeptRows(ordered[ends], ends + 1, np.cumsum(scaled[order])[ends], low, high, is_binary, dtype)
 
 
 def best_order(loss: Any, kept: KeptRows) -> KeptRows:
     """The same losses in the order that a perfect certainty would give them."""
     scaled = (as_numpy(loss).astype(np.float64).reshape(-1) - kept.low) / (kept.high - kept.low)
-    return _kept(scaled, -scaled, kept.low, kept.high)
+    return _kept(scaled, -scaled, kept.low, kept.high, kept.dtype)
 
 
 def _check_range(loss_range: Any) -> tuple[float, float]:

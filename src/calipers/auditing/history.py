@@ -1,0 +1,353 @@
+"""Successive audits as one story: what was promised, whether it was kept, and since when it is not.
+
+`keep_audit` writes one file per audit into a folder, `read_history` reads the folder. Files are plain JSON,
+so that an ``audit.json`` of any other run can be put beside them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calipers.auditing.history_changes import Change, changes_between
+from calipers.exceptions import InputError
+from calipers.report.history import render_history
+from calipers.report.words import render_json
+from calipers.results import write_atomically
+from calipers.results.serialization import decode
+from calipers.version import __version__
+
+if TYPE_CHECKING:
+    from calipers.auditing.result import Audit
+
+SCHEMA = 1
+# What a finding, or a row of the table of promises, says about its promise.
+_ANSWERS = {"fault": "broken", "clean": "kept", "cannot_tell": "cannot tell"}
+# Checks with a code for either side are one promise.
+_ONE_PROMISE = {"CAL102": "CAL101", "CAL502": "CAL501"}
+_NUMBERS = ("value", "low", "high", "std_error", "n", "p_value", "confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One audit of the history.
+
+    Parameters
+    ----------
+    at : datetime
+        When the audit was made: what the file says, else when the file was written. With a time zone.
+    file : str
+        Its file.
+    document : mapping
+        The JSON of the audit.
+    """
+
+    at: dt.datetime
+    file: str
+    document: Mapping[str, Any]
+
+    @property
+    def faults(self) -> list[Mapping[str, Any]]:
+        """Findings that are faults."""
+        return [finding for finding in self.document["findings"] if finding["outcome"] == "fault"]
+
+    def answers(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(promise, slice) -> answer and numbers: of the table of promises, or of the checks without one."""
+        rows = _rows(self.document.get("promises"))
+        if rows:
+            return {
+                (str(row["promise"]), str(row["slice"])): {"answer": row["answer"], "code": row.get("code")}
+                | {name: row.get(name) for name in _NUMBERS}
+                for row in rows
+            }
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for finding in self.document["findings"]:
+            if finding["outcome"] in _ANSWERS:
+                evidence = finding["evidence"] or {}
+                numbers = {name: evidence.get(name) for name in _NUMBERS}
+                answer = {"answer": _ANSWERS[finding["outcome"]], "code": finding["code"]}
+                found[_ONE_PROMISE.get(finding["code"], finding["code"]), ""] = (
+                    answer | numbers | {"title": finding["title"]}
+                )
+        return found
+
+    def numbers(self) -> dict[str, Mapping[str, Any]]:
+        """Name -> estimate."""
+        return dict(self.document["estimates"])
+
+
+@dataclass(frozen=True, slots=True)
+class AuditHistory:
+    """Audits in the order of their times.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        At least one.
+    passed_over : dict
+        File -> why it was not read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
+    >>> for share in (0.9, 0.8):
+    ...     y = np.where(rng.random(1000) < share, 0.0, 2.0)
+    ...     kept = keep_audit(audit(y, intervals=np.tile([-1.0, 1.0], (1000, 1)), random_state=0), folder)
+    >>> read_history(folder).newly_broken()
+    [('CAL101', '')]
+    """
+
+    runs: Sequence[Run]
+    passed_over: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        first, last = self.runs[0].at, self.runs[-1].at
+        return f"AuditHistory({len(self.runs)} audits, {first:%Y-%m-%d} to {last:%Y-%m-%d})"
+
+    def changes(self, first: int = -2, second: int = -1) -> Change | None:
+        """What changed between two runs; None when there is only one."""
+        if len(self.runs) < 2:
+            return None
+        before, after = self.runs[first], self.runs[second]
+        return changes_between((before.answers(), before.numbers()), (after.answers(), after.numbers()))
+
+    def newly_broken(self) -> list[tuple[str, str]]:
+        """Promises that the last run broke and the one before did not; all broken ones of a single run."""
+        last = {key for key, point in self.runs[-1].answers().items() if point["answer"] == "broken"}
+        if len(self.runs) == 1:
+            return sorted(last)
+        before = self.runs[-2].answers()
+        return sorted(key for key in last if before.get(key, {}).get("answer") != "broken")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Runs, promises and numbers over time, what changed last, files passed over; plain values."""
+        change = self.changes()
+        return {
+            "schema": SCHEMA,
+            "kind": "AuditHistory",
+            "calipers": __version__,
+            "runs": [_run_line(run) for run in self.runs],
+            "promises": _promises([run.answers() for run in self.runs]),
+            "numbers": _series([run.numbers() for run in self.runs]),
+            "change": None if change is None else change.to_dict(),
+            "passed_over": dict(self.passed_over),
+        }
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """The dictionary as JSON, written to ``path`` when one is given."""
+        return _written(render_json(self.to_dict()), path)
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """One page that needs no network, written to ``path`` when one is given."""
+        return _written(render_history(self.to_dict()), path)
+
+
+def keep_audit(
+    audit: Audit, folder: Path | str, *, fail_on: str = "issue", missed: bool = False, at: Any = None
+) -> Path:
+    """Put the JSON of an audit into the folder of a history, under the time it was made.
+
+    Parameters
+    ----------
+    audit : Audit
+        The audit; its pictures are left out, they are in its report.
+    folder : path
+        Made if it does not exist.
+    fail_on : str
+        The threshold that was asked for.
+    missed : bool
+        Whether a fault reached it.
+    at : datetime, optional
+        When the audit was made; now unless given.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> folder, y = tempfile.mkdtemp(), np.random.default_rng(0).normal(size=300)
+    >>> found = audit(y, intervals=np.tile([-1.6, 1.6], (300, 1)), random_state=0)
+    >>> file = keep_audit(found, folder)
+    >>> file.suffix
+    '.json'
+    """
+    place, now = Path(folder), at or dt.datetime.now(dt.UTC)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"the history must be a folder, got the file {place}. Give another place.")
+    place.mkdir(parents=True, exist_ok=True)
+    document = json.loads(audit.to_json())
+    document.pop("pictures", None)
+    document["kept"] = {"at": now.isoformat(), "fail_on": fail_on, "missed": missed}
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(document["about"]["source"] or "audit").stem)[:40]
+    name = f"{now.astimezone(dt.UTC):%Y%m%dT%H%M%S%fZ}-{stem}"
+    path, copies = place / f"{name}.json", 1
+    while path.exists():
+        path, copies = place / f"{name}-{copies}.json", copies + 1
+    return write_atomically(path, json.dumps(document, allow_nan=False))
+
+
+def read_history(folder: Path | str) -> AuditHistory:
+    """The audits of a folder, the oldest first; files that are none are named and passed over.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``*.json`` files that `keep_audit` or `Audit.to_json` wrote.
+
+    Returns
+    -------
+    AuditHistory
+
+    Raises
+    ------
+    InputError
+        When the folder does not exist or holds no audit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calipers import audit
+    >>> from calipers.auditing import keep_audit, read_history
+    >>> folder, y = tempfile.mkdtemp(), np.random.default_rng(0).normal(size=300)
+    >>> found = audit(y, intervals=np.tile([-1.6, 1.6], (300, 1)), random_state=0)
+    >>> file = keep_audit(found, folder)
+    >>> len(read_history(folder).runs)
+    1
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"the history must be a folder of audits, {place} is none.")
+    runs, passed_over = [], {}
+    for file in sorted(place.glob("*.json")):
+        try:
+            runs.append(_read(file))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            passed_over[file.name] = _why(error)
+    if not runs:
+        told = f" ({len(passed_over)} other files were passed over)" if passed_over else ""
+        raise InputError(f"{place} holds no audits{told}. Keep them with calipers audit --history {place}.")
+    return AuditHistory(sorted(runs, key=lambda run: (run.at, run.file)), passed_over)
+
+
+def _read(file: Path) -> Run:
+    document = decode(json.loads(file.read_text(encoding="utf-8")))
+    if not isinstance(document, dict) or document.get("kind") != "Audit":
+        raise ValueError("it is not the JSON of an audit")
+    kept = document.get("kept") or {}
+    at = dt.datetime.fromisoformat(kept["at"]) if "at" in kept else None
+    if at is None:
+        at = dt.datetime.fromtimestamp(file.stat().st_mtime, dt.UTC)
+    run = Run(at if at.tzinfo else at.replace(tzinfo=dt.UTC), file.name, document)
+    # A file that lacks what the page needs is found out here, not halfway through.
+    _run_line(run), run.answers(), _series([run.numbers()])
+    return run
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+        return f"it is not JSON ({error})"
+    if isinstance(error, OSError):
+        return f"it cannot be read ({error.strerror})"
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _rows(table: Any) -> list[Mapping[str, Any]]:
+    """Rows of the table of promises: a list of rows, or columns by name."""
+    if isinstance(table, Mapping):
+        names = list(table)
+        return [dict(zip(names, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return list(table or ())
+
+
+def _run_line(run: Run) -> dict[str, Any]:
+    kept, about = run.document.get("kept") or {}, run.document["about"]
+    return {
+        "at": run.at.isoformat(),
+        "file": run.file,
+        "source": about["source"],
+        "rows": about["rows"],
+        "counts": run.document["verdict"]["counts"],
+        "verdict": run.document["verdict"]["sentence"],
+        "faults": [
+            {"code": f["code"], "severity": f["severity"], "sentence": f["sentence"]} for f in run.faults
+        ],
+        "fail_on": kept.get("fail_on"),
+        "missed": kept.get("missed"),
+    }
+
+
+def _promises(answers: Sequence[Mapping[tuple[str, str], Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Every promise and slice over time, those broken now first."""
+    keys = dict.fromkeys(key for run in answers for key in run)
+    lines = []
+    for promise, part in keys:
+        points = [
+            {"run": number} | dict(run[promise, part])
+            for number, run in enumerate(answers)
+            if (promise, part) in run
+        ]
+        broken = [point["run"] for point in points if point["answer"] == "broken"]
+        lines.append(
+            {
+                "promise": promise,
+                "slice": part,
+                "title": points[-1].get("title") or "",
+                "now": points[-1]["answer"] if points[-1]["run"] == len(answers) - 1 else "not asked",
+                "first_broken": broken[0] if broken else None,
+                "broken_since": _since(points),
+                "times_broken": len(broken),
+                "points": points,
+            }
+        )
+    order = {"broken": 0, "cannot tell": 1, "kept": 2}
+    return sorted(lines, key=lambda line: (order.get(line["now"], 3), -line["times_broken"]))
+
+
+def _since(points: Sequence[Mapping[str, Any]]) -> int | None:
+    """Run from which on the promise has been broken without a break; None when it is not broken now."""
+    since = None
+    for point in reversed(points):
+        if point["answer"] != "broken":
+            break
+        since = point["run"]
+    return since
+
+
+def _series(numbers: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Every estimate over time, those of most runs first."""
+    names = dict.fromkeys(name for run in numbers for name in run)
+    keys = (*_NUMBERS, "null_low", "null_high")
+    lines = [
+        {
+            "name": name,
+            "points": [
+                {"run": number} | {key: run[name].get(key) for key in keys}
+                for number, run in enumerate(numbers)
+                if name in run
+            ],
+        }
+        for name in names
+    ]
+    return sorted(lines, key=lambda line: -len(line["points"]))
+
+
+def _written(text: str, path: Path | str | None) -> str:
+    if path is not None:
+        write_atomically(path, text)
+    return text

@@ -1,0 +1,140 @@
+"""What changed between two audits: answers, and numbers beyond their error bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from calipers.inference import holm
+
+# Level at which a number is said to have changed, after correction for all numbers.
+LEVEL = 0.05
+
+Answers = Mapping[tuple[str, str], Mapping[str, Any]]
+Numbers = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberChange:
+    """One number in two audits.
+
+    Parameters
+    ----------
+    name : str
+        The estimate.
+    before, after : float
+        Its values.
+    p_value : float or None
+        Two-sided, corrected for all numbers (Holm); None without error bars on both sides.
+    changed : bool
+        Whether the difference is beyond noise at 5 %.
+    """
+
+    name: str
+    before: float
+    after: float
+    p_value: float | None
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What changed between two audits.
+
+    Parameters
+    ----------
+    broken, mended : list of (promise, slice)
+        Broken only after, and broken only before.
+    appeared, gone : list of (promise, slice)
+        Asked only after, and only before.
+    numbers : list of NumberChange
+        Numbers that both audits have.
+    """
+
+    broken: list[tuple[str, str]]
+    mended: list[tuple[str, str]]
+    appeared: list[tuple[str, str]]
+    gone: list[tuple[str, str]]
+    numbers: list[NumberChange]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def changes_between(before: tuple[Answers, Numbers], after: tuple[Answers, Numbers]) -> Change:
+    """What changed from one audit to another.
+
+    Parameters
+    ----------
+    before, after : pair
+        (promise, slice) -> answer, and name -> estimate.
+
+    Notes
+    -----
+    Numbers are compared as those of independent rows: z = difference / sqrt(se1^2 + se2^2). Audits of the
+    same rows differ less than that by chance, so that the test is then on the safe side; `calipers.compare`
+    pairs the rows.
+
+    Examples
+    --------
+    >>> from calipers.auditing.history_changes import changes_between
+    >>> old = ({("coverage", "all"): {"answer": "kept"}}, {"coverage": {"value": 0.9, "std_error": 0.01}})
+    >>> new = ({("coverage", "all"): {"answer": "broken"}}, {"coverage": {"value": 0.8, "std_error": 0.01}})
+    >>> changes_between(old, new).broken
+    [('coverage', 'all')]
+    """
+    broken = [
+        {key for key, point in answers.items() if point["answer"] == "broken"}
+        for answers, _ in (before, after)
+    ]
+    asked = [set(answers) for answers, _ in (before, after)]
+    return Change(
+        broken=sorted(broken[1] - broken[0]),
+        mended=sorted(broken[0] & asked[1] - broken[1]),
+        appeared=sorted(asked[1] - asked[0]),
+        gone=sorted(asked[0] - asked[1]),
+        numbers=_numbers(before[1], after[1]),
+    )
+
+
+def _numbers(before: Numbers, after: Numbers) -> list[NumberChange]:
+    shared = [
+        (name, float(before[name]["value"]), float(after[name]["value"]))
+        for name in after
+        if name in before and _is_number(before[name]["value"]) and _is_number(after[name]["value"])
+    ]
+    raw = np.array([_p_value(before[name], after[name]) for name, _, _ in shared])
+    adjusted = holm(raw) if np.isfinite(raw).any() else raw
+    return [
+        NumberChange(name, old, new, None if math.isnan(p) else float(p), bool(p <= LEVEL))
+        for (name, old, new), p in zip(shared, adjusted, strict=True)
+    ]
+
+
+def _p_value(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+    old, new = _standard_error(before), _standard_error(after)
+    if old is None or new is None or not math.hypot(old, new):
+        return math.nan
+    z = (float(after["value"]) - float(before["value"])) / math.hypot(old, new)
+    return float(2.0 * special.ndtr(-abs(z)))
+
+
+def _standard_error(estimate: Mapping[str, Any]) -> float | None:
+    """Its standard error; else a half-width over its normal quantile, None without a two-sided interval."""
+    if _is_number(estimate.get("std_error")):
+        return float(estimate["std_error"])
+    ends = [estimate.get(name) for name in ("low", "high", "confidence")]
+    if not all(_is_number(end) for end in ends):
+        return None
+    low, high, confidence = (float(end) for end in ends if end is not None)
+    return float((high - low) / 2.0 / special.ndtri(0.5 + confidence / 2.0))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,175 @@
+"""``calipers forecast --unlabelled NEW``: what the model scores on rows whose labels have not come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from calipers.results import Estimate
+
+# The column of point predictions in a file of a regression.
+PREDICTION = "y_pred"
+
+
+class Statements(NamedTuple):
+    """What a file states: probabilities or point predictions, the features, outcomes where known."""
+
+    stated: Any
+    features: Any
+    outcomes: Any = None
+    classes: list[Any] | None = None
+
+
+def estimates(
+    data: Path, new: Path, *, target: str, losses: list[Any] | None, alpha: float, seed: int
+) -> dict[str, Estimate]:
+    """One estimate per loss, from a labelled reference file and a file without labels."""
+    from calipers.exceptions import InputError
+    from calipers.inputs.files import read_table
+    from calipers.performance import LabelFreePerformance
+
+    reference, columns = labelled(read_table(data), target, str(data))
+    fresh = unlabelled(read_table(new), columns, str(new))
+    regression = PREDICTION in columns
+    found: dict[str, Estimate] = {}
+    for loss in losses or (["absolute"] if regression else ["zero_one"]):
+        model = LabelFreePerformance(
+            loss=loss,
+            confidence=1.0 - alpha,
+            random_state=seed,
+            task="regression" if regression else "classification",
+            classes=reference.classes,
+        )
+        try:
+            model.fit(reference.stated, reference.outcomes, reference.features)
+        except InputError as error:
+            raise InputError(f"{data}: {error}") from None
+        estimate = model.estimate(fresh.stated, fresh.features)
+        found[estimate.name] = estimate
+    return found
+
+
+def labelled(table: pl.DataFrame, target: str, place: str) -> tuple[Statements, list[str]]:
+    """What the reference states, and the columns that new rows must have."""
+    from calipers.inputs.files import ColumnChoice
+    from calipers.inputs.files.column_roles import assign_roles
+    from calipers.inputs.files.columns_to_arrays import arguments_of_frame, identifiers
+
+    roles = assign_roles(table.columns, ColumnChoice(y=target), place=place)
+    features = [name for name in roles.columns.get("X", {}).values() if name != PREDICTION]
+    features = [name for name in features if name not in identifiers(table.select(features))]
+    X = table.select(features) if features else None
+    probabilities = list(roles.columns.get("probabilities", {}).values())
+    if PREDICTION in table.columns and not probabilities:
+        numbers = [_numbers(table[name], place) for name in (PREDICTION, target)]
+        return Statements(numbers[0], X, numbers[1]), [PREDICTION, *features]
+    if not probabilities:
+        raise _nothing_stated(place)
+    given = arguments_of_frame(table.select([target, *probabilities]), ColumnChoice(y=target), place=place)
+    classes = given.get("classes") or _two_classes(roles.labels("probabilities"), given["y_true"], place)
+    stated = Statements(given["probabilities"], X, given["y_true"], classes)
+    return stated, [*probabilities, *features]
+
+
+def unlabelled(table: pl.DataFrame, columns: list[str], place: str) -> Statements:
+    """What the new rows state, by the columns of the reference."""
+    import numpy as np
+
+    from calipers.exceptions import InputError
+
+    missing = [name for name in columns if name not in table.columns]
+    if missing:
+        raise InputError(f"{place} has no column {missing[0]!r}, which the labelled file has.")
+    own = [name for name in columns if name == PREDICTION or name.startswith("p_")]
+    features = [name for name in columns if name not in own]
+    stated = np.column_stack([_numbers(table[name], place) for name in own])
+    return Statements(stated[:, 0] if len(own) == 1 else stated, table.select(features) if features else None)
+
+
+def _numbers(column: pl.Series, place: str) -> Any:
+    from calipers.exceptions import InputError
+
+    if not column.dtype.is_numeric() or column.null_count():
+        raise InputError(f"column {column.name!r} of {place} must hold numbers without gaps.")
+    return column.to_numpy().astype(float)
+
+
+def _two_classes(named: list[str], labels: Any, place: str) -> list[Any]:
+    """The labels of two classes, the one that the only column is named after last."""
+    import numpy as np
+
+    from calipers.exceptions import InputError
+
+    present = np.unique(labels).tolist()
+    # As in a column name, 1.0 is 1.
+    own = [label for label in present if named and str(label).removesuffix(".0") == named[0]]
+    if len(present) != 2:
+        raise InputError(f"one column of probabilities needs two labels, {place} has {len(present)}.")
+    positive = own[0] if own else present[1]
+    return [label for label in present if label != positive] + [positive]
+
+
+def _nothing_stated(place: str) -> Exception:
+    from calipers.exceptions import InputError
+
+    return InputError(
+        f"{place} states nothing that labels can be expected from: give p_<class> columns, or {PREDICTION} "
+        "for a regression."
+    )
+
+
+def parse_losses(words: str | None) -> list[Any] | None:
+    """Losses from words such as ``zero_one,auroc,1:9``; a pair of costs is false positive : false negative.
+
+    Examples
+    --------
+    >>> from calipers.cli.forecast_unlabelled import parse_losses
+    >>> parse_losses("brier, 1:9")
+    ['brier', (1.0, 9.0)]
+    """
+    from calipers.exceptions import InputError
+
+    if words is None:
+        return None
+    losses: list[Any] = []
+    for word in (part.strip() for part in words.split(",")):
+        if ":" not in word:
+            losses.append(word)
+            continue
+        try:
+            false_positive, false_negative = (float(cost) for cost in word.split(":"))
+        except ValueError:
+            raise InputError(f"--loss must be names or costs such as 1:9, got {word!r}.") from None
+        losses.append((false_positive, false_negative))
+    return losses
+
+
+def sentences(found: dict[str, Estimate]) -> str:
+    """The estimates, what they rest on, and what they cannot know."""
+    first = next(iter(found.values()))
+    shift = first.details["shift"]
+    told = f"a shift of {shift['tested']}" if shift["found"] else f"no shift of {shift['tested']}"
+    lines = [_line(estimate) for estimate in found.values()]
+    lines.append(
+        f"{told} was found (p = {shift['p_value']:.2g}); the {first.details['reference_rows']} labelled rows "
+        f"are worth {first.details['effective_rows']:.0f}"
+    )
+    if first.details["unsupported_rows"]:
+        lines.append(f"{first.details['unsupported_rows']} new rows have no like among the labelled ones")
+    lines.append("No estimate without labels can see that outcomes given the inputs have changed.")
+    return "\n".join(lines)
+
+
+def _line(estimate: Estimate) -> str:
+    from calipers.results.formatting import format_end
+
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.name}: {estimate.reason}"
+    low = format_end(estimate.low, side="low", digits=4)
+    high = format_end(estimate.high, side="high", digits=4)
+    known = estimate.details["reference_loss"]
+    before = "" if known is None else f"; on the labelled rows {known:.4g}"
+    return f"{estimate.name} {estimate.value:.4g} [{low}, {high}] at {estimate.confidence:.0%}{before}"
