@@ -24,7 +24,7 @@ from tests.grid.regimes import CALIBRATION, CONSTANT, EVENTS, IMPORTANCE, SINGLE
 
 Trial = Callable[[np.random.Generator, Regime], list[Reading]]
 # Runs of a cell: the first number, and more while its counts do not lie on the safe side.
-CHEAP, COSTLY, DEAR = (100, 400), (60, 240), (24, 96)
+CHEAP, COSTLY, DEAR = (60, 300), (40, 160), (20, 80)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ ENTRIES = (
     _entry(
         brier_decomposition, returns="table", direction="lower", bounds=(0.0, 1.0), randomized=True,
         good="miscalibration 0, discrimination near uncertainty", null=f"miscalibration: {_COINS}",
-        interval="normal, for the Brier score", merge="gather",
+        interval="for rows of a known range, for the Brier score", merge="gather",
     ),
     _entry(
         expected_calibration_error, direction="lower", good="not above details['noise_floor']",
