@@ -62,9 +62,9 @@ def proper_scores(
     Notes
     -----
     Interval: that of rows of a known range (`bounded_mean_interval`). A Brier score lies in [0, 1], with
-    three or more classes in [0, 2]; a log loss is at most that of the smallest probability that any row stated for
-    any label. Few rows that are almost always right tell little about the loss of a surprise, and the upper
-    end says so. Cost: one pass.
+    three or more classes in [0, 2]; a log loss is at most that of the smallest probability that any row
+    stated for any label. Few rows that are almost always right tell little about the loss of a surprise, and
+    the upper end says so. Cost: one pass.
 
     Examples
     --------

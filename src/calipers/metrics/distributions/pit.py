@@ -104,7 +104,7 @@ def uniformity_of(u: np.ndarray, w: np.ndarray, confidence: float) -> Estimate:
         "low": max(0.0, distance - half),
         "high": min(1.0, distance + half),
         "confidence": confidence,
-        "n": n,
+        "n": effective,
         "reason": _NO_ERROR,
         "method": "Kolmogorov distance, DKW interval",
         "details": _shape(values, rows),
