@@ -152,7 +152,7 @@ class QuantileState(State):
             "low": float(low),
             "high": float(high),
             "confidence": self.confidence,
-            "n": self.total,
+            "n": trials,
             "method": "share of outcomes up to the quantile, Clopper-Pearson interval",
             "details": {
                 "below": float(self.below[i] / self.total),

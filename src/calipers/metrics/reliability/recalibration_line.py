@@ -17,6 +17,11 @@ from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.rows import BinaryRows
 from calipers.results import Estimate, EstimateTable
 
+_FEW_SURPRISES = 2.0
+_REASON_FEW = (
+    "fewer than 2 surprises are expected (the sum of p (1 - p)), too few for a Wald interval and test; "
+    "calibration_tests has exact ones"
+)
 _REASON_SEPARATED = "the outcomes are separated by the score, so the maximum likelihood is not attained"
 _REASON_CONSTANT = "all scores are equal, so there is no slope"
 
@@ -64,8 +69,9 @@ def calibration_slope(
 
     Notes
     -----
-    Maximum likelihood by Newton steps; Wald intervals and tests. Whole-number weights are repetitions, other
-    weights get the sandwich variance. Asymptotic. Cost: O(n) per step, about six steps.
+    Maximum likelihood by Newton steps; Wald intervals and tests from 2 expected surprises on, the sum of
+    p (1 - p) of the fit: with fewer they reject calibrated models far too often. Whole-number weights are
+    repetitions, other weights get the sandwich variance. Asymptotic. Cost: O(n) per step, about six steps.
 
     References
     ----------
@@ -142,6 +148,7 @@ def _separated(logits: np.ndarray, y: np.ndarray) -> bool:
 class _Coefficients:
     values: np.ndarray
     covariance: np.ndarray
+    surprises: float
 
     @classmethod
     def of(
@@ -150,11 +157,13 @@ class _Coefficients:
         """Inverse information of repeated rows, sandwich variance of other weights; None without maximum."""
         if not fit.converged:
             return None
-        inverse = np.linalg.inv(fit.information)
+        inverse, p = np.linalg.inv(fit.information), fit.fitted
+        rows = effective_size(float(w.sum()), float(np.sum(w * w)), whole=repeated)
+        surprises = rows * float(np.sum(w * p * (1 - p))) / float(w.sum())
         if repeated:
-            return cls(fit.coefficients, inverse)
-        meat = design.T @ (design * (w**2 * (y - fit.fitted) ** 2)[:, None])
-        return cls(fit.coefficients, inverse @ meat @ inverse)
+            return cls(fit.coefficients, inverse, surprises)
+        meat = design.T @ (design * (w**2 * (y - p) ** 2)[:, None])
+        return cls(fit.coefficients, inverse @ meat @ inverse, surprises)
 
 
 def _row(
@@ -171,6 +180,10 @@ def _row(
     if fit is None:
         return Estimate(name=name, n=n, method="logistic regression on the logit", reason=reason)
     value, spread = float(fit.values[k]), math.sqrt(float(fit.covariance[k, k]))
+    if fit.surprises < _FEW_SURPRISES:
+        known = {"name": name, "value": value, "std_error": spread, "n": n, "reason": _REASON_FEW}
+        details = {"right": right, "excluded": excluded}
+        return Estimate(**known, method="logistic regression on the logit", details=details)
     z = normal_quantile(confidence)
     return Estimate(
         name=name,
