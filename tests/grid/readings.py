@@ -107,10 +107,10 @@ def count_readings(runs: list[list[Reading]]) -> dict[str, Count]:
 
 
 def mean_readings(runs: list[list[Reading]]) -> dict[str, float]:
-    """The mean value of every key."""
+    """The mean value of every key, over the readings that have an interval: others may be of other strata."""
     values: dict[str, list[float]] = {}
     for reading in (reading for run in runs for reading in run):
-        if reading.value is not None and not np.isnan(reading.value):
+        if reading.low is not None and reading.value is not None and not np.isnan(reading.value):
             values.setdefault(reading.key, []).append(reading.value)
     return {key: float(np.mean(found)) for key, found in values.items()}
 
