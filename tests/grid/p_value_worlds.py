@@ -66,11 +66,13 @@ def criteria(name: str):
         rows = rng.integers(0, POOL, regime.n) if chance is None else draw_rows(rng, chance, regime.n)
         if chance is not None:
             weight = 1 / chance[rows] / POOL
-        data = in_form({key: values[rows] for key, values in columns.items()}, weight, regime)
+        drawn = {key: values[rows] for key, values in columns.items()}
         options: dict[str, Any] = {} if name == "average_p_value" else {"classes": range(3)}
-        found = read_metric(name, Sample(data, options, truths(name, regime), null=False), rng)
+        sample = Sample(in_form(drawn, weight, regime), options, truths(name, regime), null=False)
+        found = read_metric(name, sample, rng)
         if name == "efficiency_difference":
-            found += equal_predictors(rng, data, options)
+            equal = in_form(exchanged(rng, drawn), weight, regime)
+            found += read_metric(name, Sample(equal, options, {}, null=True), rng, "equal: ")
         return found
 
     return trial
@@ -81,15 +83,12 @@ def draw_rows(rng: np.random.Generator, chance: np.ndarray, n: int) -> np.ndarra
     return np.searchsorted(np.cumsum(chance), rng.random(n) * (1 - 1e-12))
 
 
-def equal_predictors(
-    rng: np.random.Generator, data: dict[str, Any], options: dict[str, Any]
-) -> list[Reading]:
+def exchanged(rng: np.random.Generator, drawn: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The two predictors exchanged in half of the rows: equal in law."""
-    swap = rng.random(len(data["y_true"])) < 0.5
-    first = np.where(swap[:, None], data["other_p_values"], data["p_values"])
-    second = np.where(swap[:, None], data["p_values"], data["other_p_values"])
-    sample = Sample(data | {"p_values": first, "other_p_values": second}, options, {}, null=True)
-    return read_metric("efficiency_difference", sample, rng, "equal: ")
+    swap = rng.random((len(drawn["y_true"]), 1)) < 0.5
+    first, second = drawn["p_values"], drawn["other_p_values"]
+    tables = {"p_values": np.where(swap, second, first), "other_p_values": np.where(swap, first, second)}
+    return drawn | tables
 
 
 def uniformity(rng: np.random.Generator, regime: Regime) -> list[Reading]:

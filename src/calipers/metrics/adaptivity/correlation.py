@@ -104,7 +104,8 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray, shared: np.ndarray | None
 
 def _shared_variance(a: np.ndarray, b: np.ndarray, rho: np.ndarray, shared: np.ndarray) -> float:
     """Variance of the sum over bins of a and b times standard noise of x and of y, correlated by ``rho``."""
-    rho = np.nan_to_num(rho)  # a bin without spread has no noise
+    # A bin without spread has no noise.
+    rho = np.clip(np.nan_to_num(rho, posinf=0.0, neginf=0.0), -1.0, 1.0)
     between = shared * (rho[:, None] + rho[None, :]) / 2
     return float(a @ shared @ a + b @ shared @ b + 2 * a @ between @ b)
 
