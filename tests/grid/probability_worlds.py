@@ -34,7 +34,7 @@ def true_probability(f: np.ndarray, regime: Regime) -> np.ndarray:
 def draws(name: str) -> dict[str, Any]:
     """Fewer draws of the null than the default; the test is exact with any number."""
     without = ("multicalibration_error", "calibration_slope", "proper_scores")
-    few = {"smooth_calibration_error": 39, "brier_decomposition": 99}
+    few = {"smooth_calibration_error": 39, "brier_decomposition": 39}
     return {} if name in without else {"n_draws": few.get(name, 199)}
 
 

@@ -121,7 +121,7 @@ def t_ss(
     >>> ease = rng.random(5000)
     >>> rank, size = 1 + rng.poisson(3 * (1 - ease)), 1 + rng.poisson(5 * (1 - ease))
     >>> print(t_ss(rank, size, ease, random_state=0))
-    T-SS 0.971 [0.953, 0.982] at 95 %; a predictor whose size ignores difficulty would read up to ...
+    T-SS 0.971 [0.953, 0.983] at 95 %; a predictor whose size ignores difficulty would read up to ...
     """
     difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
     n_bins = check_count(n_bins, name="n_bins")

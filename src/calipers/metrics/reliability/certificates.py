@@ -124,7 +124,7 @@ def binned_lower_bound(
     --------
     >>> from calipers.metrics.reliability.certificates import binned_lower_bound
     >>> round(binned_lower_bound(0.17, 0.2, 10_000, n_bins=15), 4)
-    0.1374
+    0.1386
     """
     n, delta = check_count(n, name="n"), _delta(confidence, 1)
     second = kl_upper_bound(second_moment, n, delta=_SECOND_MOMENT_SHARE * delta)
