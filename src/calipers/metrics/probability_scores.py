@@ -20,7 +20,7 @@ from calipers.metrics.row_scores import (
     log_loss_rows,
     with_floored_rows,
 )
-from calipers.metrics.states.moments import MomentState
+from calipers.metrics.states.moments import MomentState, keep
 from calipers.metrics.states.one_block import over_one_block
 from calipers.results import EstimateTable
 
@@ -106,7 +106,7 @@ class ScoreState(MomentState):
     __slots__ = ("confidence", "n_classes", "smallest")
 
     def __init__(self, confidence: float) -> None:
-        super().__init__(score_rows, dict, ("codes", "probabilities"), compiled_score_moments)
+        super().__init__(score_rows, keep, ("codes", "probabilities"), compiled_score_moments)
         self.confidence, self.smallest, self.n_classes = confidence, 1.0, 0
 
     def absorb(self, block: Rows) -> None:

@@ -188,9 +188,15 @@ def _row(
         return Estimate(name=name, n=n, method="logistic regression on the logit", reason=reason)
     value, spread = float(fit.values[k]), math.sqrt(float(fit.covariance[k, k]))
     if fit.surprises < _FEW_SURPRISES:
-        known = {"name": name, "value": value, "std_error": spread, "n": n, "reason": _REASON_FEW}
-        details = {"right": right, "excluded": excluded}
-        return Estimate(**known, method="logistic regression on the logit", details=details)
+        return Estimate(
+            name=name,
+            value=value,
+            std_error=spread,
+            n=n,
+            method="logistic regression on the logit",
+            reason=_REASON_FEW,
+            details={"right": right, "excluded": excluded},
+        )
     z = normal_quantile(confidence)
     return Estimate(
         name=name,
