@@ -140,20 +140,22 @@ def size_coverage_hsic(
     z, x, _, draws = _columns(covered, size, 0.95, n_draws)
     values, codes = np.unique(_rounded(x), return_inverse=True)
     scale = _squared_median_distance(values, codes) if bandwidth is None else _positive(bandwidth)
-    kernel = np.exp(-((values[:, None] - values[None, :]) ** 2) / scale)
+    kernel, n = np.exp(-((values[:, None] - values[None, :]) ** 2) / scale), len(z)
+    # n times the centred coverage is whole: sums of equal sizes are exactly 0, and no rounding is tested.
+    centred = n * z - z.sum()
 
     def statistic(shuffled: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-        sums = np.stack([np.bincount(fixed, weights=row, minlength=len(values)) for row in shuffled])
-        return np.asarray(2.0 * np.sum((sums @ kernel) * sums, axis=1) / max(len(z) - 1, 1) ** 2)
+        sums = np.stack([np.bincount(fixed, weights=row, minlength=len(values)) for row in shuffled]) / n
+        return np.asarray(2.0 * np.sum((sums @ kernel) * sums, axis=1) / max(n - 1, 1) ** 2)
 
     test = permutation_test(
-        statistic, z - z.mean(), codes, n_draws=draws, vectorized=True, random_state=generator(random_state)
+        statistic, centred, codes, n_draws=draws, vectorized=True, random_state=generator(random_state)
     )
     constant = len(values) == 1 or z.min() == z.max()
     return Estimate(
         name="size-coverage HSIC",
         value=test.value,
-        n=len(z),
+        n=n,
         method="HSIC with a Gaussian kernel of sizes, permutation test",
         reason="HSIC has no normal law near independence, so no error bar is given"
         + ("; one column is the same in every row" if constant else ""),
