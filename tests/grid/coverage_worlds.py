@@ -135,25 +135,23 @@ def searched(name: str, **options: Any):
         found = read_metric(
             name, Sample(data, {"alpha": level(regime)} | options, {}, regime.model == "sound"), rng
         )
-        return joint(found, p)
+        return joint(found, p, tested=regime.model == "sound")
 
     return trial
 
 
-def joint(found: list[Reading], truth: float) -> list[Reading]:
-    """All regions together: they hold when each does, and reject when one does."""
+def joint(found: list[Reading], truth: float, *, tested: bool) -> list[Reading]:
+    """All regions together: they hold when each does, and reject when one does; none found rejects nothing."""
+    if not found:
+        return [Reading("value", p_value=1.0, asks_test=tested)]
     tests = [r.p_value for r in found if r.p_value is not None]
     given = [(r.low, r.high) for r in found if r.low is not None and r.high is not None]
-    if not found or len(given) < len(found):
-        reason = found[0].reason if found else "no region is large enough"
-        return [
-            Reading("value", asks_interval=True, asks_test=bool(found) and found[0].asks_test, reason=reason)
-        ]
+    reason = found[0].reason
+    if len(given) < len(found):
+        return [Reading("value", asks_interval=True, asks_test=tested, reason=reason)]
     held = all(low <= truth <= high for low, high in given)
     low, high = (truth, truth) if held else (truth + 1, truth + 1)
-    asked = found[0].asks_test
-    p = min([1.0, *tests]) if tests else None
-    return [Reading("value", None, low, high, truth, True, p, asked, reason=found[0].reason)]
+    return [Reading("value", None, low, high, truth, True, min(tests, default=None), tested, reason=reason)]
 
 
 # Excess risk of the target coverage when coverage is the same everywhere: L1 is its distance from the target.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from tests.grid.promises import PROMISES
 from tests.grid.readings import INTERVAL_BAR, SIZE_BARS, Count
@@ -106,29 +105,21 @@ def table(found: list[tuple[str, Regime, str, Count]]) -> str:
 
 
 def summary(found: list[tuple[str, Regime, str, Count]]) -> str:
-    """Intervals, guarantees and tests: cells, the worst of them, missed bars."""
+    """Intervals, guarantees and tests: how many, the worst of them, missed bars."""
     counts = [count for *_, count in found]
-    kinds: dict[str, Any] = {
-        "intervals at 95 %": [c.held / c.intervals for c in counts if c.intervals and c.level is None],
-        "guarantees": [c.held / c.intervals - c.level for c in counts if c.intervals and c.level is not None],
-        "tests at 5 %": [c.rejected[0.05] / c.tests for c in counts if c.tests],
-        "tests at 1 %": [c.rejected[0.01] / c.tests for c in counts if c.tests],
-    }
-    missed = {"holds": 0, "at 0.05": 0, "at 0.01": 0}
-    for count in counts:
-        for line in count.failures():
-            missed[next(word for word in missed if word in line)] += 1
-    worst = {
-        "intervals at 95 %": lambda values: f"{100 * min(values):.1f} % hold",
-        "guarantees": lambda values: f"{100 * min(values):+.1f} points from what was promised",
-    }
-    words = dict(zip(kinds, ("holds", "holds", "at 0.05", "at 0.01"), strict=True))
+    plain = [c for c in counts if c.intervals and c.level is None]
+    promised = [c for c in counts if c.intervals and c.level is not None]
+    tested = [c for c in counts if c.tests]
+    lines = [
+        ("intervals at 95 %", plain, "holds", f"{100 * min(c.held / c.intervals for c in plain):.1f} % hold"),
+        ("guarantees", promised, "holds",
+         f"{100 * min(c.held / c.intervals - (c.level or 0) for c in promised):+.1f} points from what was promised"),
+        *((f"tests at {100 * level:g} %", tested, f"at {level:g},",
+           f"{100 * max(c.rejected[level] / c.tests for c in tested):.1f} % reject") for level in SIZE_BARS),
+    ]  # fmt: skip
     return "\n".join(
-        f"| {kind} | {len(values)} | "
-        + worst.get(kind, lambda values: f"{100 * max(values):.1f} % reject")(values)
-        + f" | {missed[words[kind]]} |"
-        for kind, values in kinds.items()
-        if values
+        f"| {kind} | {len(own)} | {worst} | {sum(word in line for c in own for line in c.failures())} |"
+        for kind, own, word, worst in lines
     )
 
 
