@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
-from calipers.inference import correlation_interval, permutation_test
+from calipers.inference import correlation_interval, effective_rows, permutation_test
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -61,7 +61,8 @@ def size_coverage_correlation(
     -----
     Null: size and coverage are independent; two-sided permutation test, exact. Standard error from the
     influence of each row, ``xy - r (x^2 + y^2) / 2`` for standardised x, y, which does not assume normality;
-    the interval is symmetric in ``atanh r``.
+    the interval is symmetric in ``atanh r`` and allows for the rows that carry the noise
+    (`calipers.inference.effective_quantile`): few where few rows are missed.
 
     Examples
     --------
@@ -83,8 +84,11 @@ def size_coverage_correlation(
         n_draws=draws, alternative="two-sided", vectorized=True, random_state=generator(random_state),
     )  # fmt: skip
     r = max(-1.0, min(1.0, test.value))
-    error = float(np.std(x * y - 0.5 * r * (x * x + y * y), ddof=1)) / math.sqrt(len(z))
-    low, high = _correlation_interval(r, error, level)
+    influence = x * y - 0.5 * r * (x * x + y * y)
+    influence -= influence.mean()
+    error = float(np.std(influence, ddof=1)) / math.sqrt(len(z))
+    carriers = effective_rows(float(np.sum(influence**2)), float(np.sum(influence**4)))
+    low, high = _correlation_interval(r, error, level, carriers)
     return Estimate(
         **fields,
         value=r, std_error=error, low=low, high=high, confidence=level,
@@ -174,10 +178,10 @@ def _columns(
     return z, x, check_confidence(confidence), check_count(n_draws, name="n_draws")
 
 
-def _correlation_interval(r: float, error: float, level: float) -> tuple[float, float]:
+def _correlation_interval(r: float, error: float, level: float, rows: float) -> tuple[float, float]:
     if abs(r) >= 1.0:
         return r, r
-    return correlation_interval(r, error, level)
+    return correlation_interval(r, error, level, rows=rows)
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
