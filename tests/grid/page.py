@@ -29,7 +29,7 @@ The bars: an interval at 95 % holds the truth in at least {bar:.0f} % of the run
 at most {size05:.0f} % at the level 5 % and {size01:.1f} % at 1 %, a guarantee holds as often as it says, all beyond
 Monte-Carlo error (a tail of 0.001; a cell has 20 to 300 runs, more where the first did not decide).
 
-| what | cells | lowest or highest | missed bars |
+| what | how many | lowest or highest | missed bars |
 |---|---|---|---|
 {summary}
 

@@ -83,18 +83,19 @@ class Count:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        return {
+        """Plain numbers and text, without what is 0 or missing."""
+        rejected = {str(level): times for level, times in self.rejected.items() if self.tests}
+        whole = {
             "intervals": self.intervals, "held": self.held, "no_interval": self.no_interval, "tests": self.tests,
-            "rejected": {str(k): v for k, v in self.rejected.items()}, "no_test": self.no_test,
-            "level": self.level, "reasons": self.reasons,
+            "rejected": rejected, "no_test": self.no_test, "level": self.level, "reasons": self.reasons,
         }  # fmt: skip
+        return {name: value for name, value in whole.items() if value}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Count:
         """What `to_json` gave."""
-        rejected = {float(k): v for k, v in stored["rejected"].items()}
-        return cls(**(stored | {"rejected": rejected}))
+        rejected = {float(k): v for k, v in stored.get("rejected", {}).items()}
+        return cls(**(stored | {"rejected": dict.fromkeys(SIZE_BARS, 0) | rejected}))
 
 
 def count_readings(runs: list[list[Reading]]) -> dict[str, Count]:

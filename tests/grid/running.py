@@ -71,7 +71,14 @@ def read_records() -> Records:
 def write_records(records: Records) -> None:
     """Keep the cells, in the order of the table of promises."""
     ordered = {name: records[name] for name in PROMISES if name in records}
-    RECORDS.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    # One line per cell, so that a difference shows the cells that changed.
+    parts = [
+        f"{json.dumps(name)}: {{\n"
+        + ",\n".join(f"{json.dumps(regime)}: {json.dumps(cell)}" for regime, cell in cells.items())
+        + "\n}"
+        for name, cells in ordered.items()
+    ]
+    RECORDS.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def print_cell(promise: Promise, regime: Regime, cell: dict[str, Any], seconds: float) -> None:
