@@ -206,7 +206,13 @@ def read_calibration(probabilities: Any, predictions: ArraySource, seed: int) ->
 
     from calipers.inference import mean_estimate
     from calipers.metrics import calibration_error, calibration_tests
-    from calipers.metrics.row_scores import brier_rows, log_loss_estimate, log_loss_rows, stated_probability
+    from calipers.metrics.row_scores import (
+        brier_rows,
+        brier_scale,
+        log_loss_estimate,
+        log_loss_rows,
+        stated_probability,
+    )
     from calipers.results import EstimateTable
 
     y, weights = predictions.given["y_true"], predictions.given.get("sample_weight")
@@ -217,7 +223,12 @@ def read_calibration(probabilities: Any, predictions: ArraySource, seed: int) ->
     found = [
         calibration_error(y, probabilities, **options),
         calibration_tests(y, probabilities, **options)["verdict"],
-        mean_estimate(brier_rows(P, stated), name="Brier score", weights=weights),
+        mean_estimate(
+            brier_rows(P, stated),
+            name="Brier score",
+            weights=weights,
+            limits=(0.0, 2.0 * brier_scale(P.shape[1])),
+        ),
         log_loss_estimate(log_loss_rows(stated), name="log loss", weights=weights),
     ]
     return EstimateTable(found, title="Calibration")

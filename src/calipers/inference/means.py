@@ -16,6 +16,7 @@ from scipy import special
 from calipers.arrays import Array, as_numpy, namespace
 from calipers.exceptions import InputError
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
+from calipers.inference.effective import effective_quantile, effective_rows
 from calipers.inference.options import check_alternative
 from calipers.inference.proportions import combine_tails
 from calipers.inputs import Weights, check_confidence
@@ -24,6 +25,8 @@ from calipers.inputs.weights import effective_size
 from calipers.results import Estimate
 
 METHODS = ("t", "normal")
+# What an estimate says of its interval in ``method`` when rows of unknown range are skewed.
+CARRIED_METHOD = "Student t interval for the rows that carry the noise"
 _NULL_LEVEL = 0.95
 _NO_SPREAD = "all contributions are equal, so their spread says nothing about the error of the mean"
 # A spread that is this small a part of the mean is rounding.
@@ -42,6 +45,9 @@ class Moments:
         Whether all weights are whole numbers, and so repetitions.
     squared : tuple of three floats, or None
         The same three under the squared weights; None when every row counts once.
+    tails, squared_tails : tuple of two floats, or None
+        Weighted sums of third and fourth powers of the deviations, under the weights and under the squared
+        weights; None when they were not asked for.
 
     Examples
     --------
@@ -57,17 +63,25 @@ class Moments:
     squares: float = 0.0
     whole: bool = True
     squared: tuple[float, float, float] | None = None
+    tails: tuple[float, float] | None = None
+    squared_tails: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, contributions: np.ndarray, weights: np.ndarray | Weights | None = None) -> Moments:
+    def of(
+        cls, contributions: np.ndarray, weights: np.ndarray | Weights | None = None, *, tails: bool = False
+    ) -> Moments:
         """The moments of one block of rows; rows of weight 0 are not there."""
         x = np.asarray(contributions, dtype=float)
         if weights is None:
-            return cls(*_of_single_rows(x))
+            own = _of_single_rows(x)
+            return cls(*own, tails=_tails(x, 1.0, own[1]) if tails else None)
         w = weights if isinstance(weights, Weights) else Weights.of(np.asarray(weights, dtype=float))
         there = w.mass > 0
         x, w = x[there], w.take(there)
-        return cls(*_of_weighted_rows(x, w.mass), w.whole, _of_weighted_rows(x, w.squares))
+        own, squared = _of_weighted_rows(x, w.mass), _of_weighted_rows(x, w.squares)
+        if not tails:
+            return cls(*own, w.whole, squared)
+        return cls(*own, w.whole, squared, _tails(x, w.mass, own[1]), _tails(x, w.squares, squared[1]))
 
     @classmethod
     def of_counts(cls, values: np.ndarray, counts: np.ndarray) -> Moments:
@@ -93,10 +107,14 @@ class Moments:
         if not (self.n and other.n):
             return self if self.n else other
         own, theirs = (self.n, self.mean, self.squares), (other.n, other.mean, other.squares)
+        tails = _merged_tails(own, self.tails, theirs, other.tails)
         if self.squared is None and other.squared is None:
-            return Moments(*_merged(own, theirs))
-        squared = _merged(self.squared or own, other.squared or theirs)
-        return Moments(*_merged(own, theirs), self.whole and other.whole, squared)
+            return Moments(*_merged(own, theirs), tails=tails)
+        mine, yours = self.squared or own, other.squared or theirs
+        more = _merged_tails(
+            mine, self.squared_tails or self.tails, yours, other.squared_tails or other.tails
+        )
+        return Moments(*_merged(own, theirs), self.whole and other.whole, _merged(mine, yours), tails, more)
 
     @property
     def rows(self) -> float:
@@ -121,6 +139,20 @@ class Moments:
         # Squared weights have a mean of their own; the deviations wanted are those from the mean.
         deviations = squares + weight * (mean - self.mean) ** 2
         return float(np.sqrt(deviations * self.rows / (self.rows - 1)) / self.n)
+
+    @property
+    def carrying_rows(self) -> float | None:
+        """Rows that carry the noise of the mean, see `effective_rows`; None without the tails."""
+        if self.tails is None:
+            return None
+        if self.whole or self.squared is None or self.squared_tails is None:
+            return effective_rows(self.squares, self.tails[1])
+        weight, mean, squares = self.squared
+        cubes, fourths = self.squared_tails
+        gap = mean - self.mean
+        around = fourths + 4 * gap * cubes + 6 * gap**2 * squares + weight * gap**4
+        # An importance weight counts as its rows do on average.
+        return effective_rows(squares + weight * gap**2, (weight / self.n) ** 2 * around)
 
 
 _Sums = tuple[float, float, float]
@@ -165,6 +197,30 @@ def _merged(first: _Sums, second: _Sums) -> _Sums:
     if not np.isfinite(gap):  # an infinite mean stays infinite and has no spread
         return n + m, mean + other, float("nan")
     return n + m, mean + gap * m / (n + m), squares + more + gap * gap * n * m / (n + m)
+
+
+def _tails(x: np.ndarray, w: np.ndarray | float, mean: float) -> tuple[float, float]:
+    """Sums of third and fourth powers of the deviations."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        deviations = x - mean
+        cubes = w * deviations**3
+        return float(np.sum(cubes)), float(np.sum(cubes * deviations))
+
+
+def _merged_tails(
+    first: _Sums, tails: tuple[float, float] | None, second: _Sums, others: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """The same of both blocks together (Pebay 2008, eq. 2.1)."""
+    if tails is None or others is None:
+        return None
+    (n, mean, squares), (m, other, more) = first, second
+    total, gap = n + m, other - mean
+    cubes = tails[0] + others[0] + gap**3 * n * m * (n - m) / total**2
+    cubes += 3 * gap * (n * more - m * squares) / total
+    fourths = tails[1] + others[1] + gap**4 * n * m * (n * n - n * m + m * m) / total**3
+    fourths += 6 * gap**2 * (n * n * more + m * m * squares) / total**2
+    fourths += 4 * gap * (n * others[0] - m * tails[0]) / total
+    return cubes, fourths
 
 
 def mean_estimate(
@@ -212,7 +268,8 @@ def mean_estimate(
     Standard error ``sqrt(sum w (x - mean)^2 / ((n - 1) n))`` with n the total weight; with importance weights
     ``sqrt(sum w^2 (x - mean)^2 n / (n - 1)) / sum w``, n = (sum w)^2 / sum w^2. The interval is exact for
     normal contributions and asymptotic otherwise: of good predictors it misses the mean of a skewed loss in a
-    third of all samples. Give ``limits`` where they are known; for shares use `clopper_pearson`. Rows are
+    third of all samples. Give ``limits`` where they are known; for shares use `clopper_pearson`. Where they
+    are not, moments with tails (``Moments.of(rows, tails=True)``) widen it by `effective_quantile`. Rows are
     assumed independent. The null band is the one of the estimated spread.
 
     Examples
@@ -236,7 +293,8 @@ def mean_estimate(
         error = 0.0 if reason == _NO_SPREAD else None
         return Estimate(name=name, value=value, std_error=error, n=moments.rows, method="mean", reason=reason)
     freedom = moments.rows - 1 if method == "t" else np.inf
-    half = -_quantile((1 - confidence) / 2, freedom) * moments.std_error
+    reach, words = _reach(moments, freedom, confidence)
+    half = reach * moments.std_error
     return Estimate(
         name=name,
         value=moments.mean,
@@ -245,7 +303,7 @@ def mean_estimate(
         high=moments.mean + half,
         confidence=confidence,
         n=moments.rows,
-        method=f"mean, {'Student t' if method == 't' else 'normal'} interval",
+        method=f"mean, {words}",
         **_test(moments, freedom, alternative, null),
     )
 
@@ -350,6 +408,15 @@ def _missing(moments: Moments) -> str:
     if moments.squares <= moments.n * (_ROUNDING * moments.mean) ** 2:
         return _NO_SPREAD
     return ""
+
+
+def _reach(moments: Moments, freedom: float, confidence: float) -> tuple[float, str]:
+    """How many standard errors the interval reaches to either side, and its name."""
+    plain = -_quantile((1 - confidence) / 2, freedom)
+    rows = moments.carrying_rows
+    if rows is None:
+        return plain, f"{'normal' if np.isinf(freedom) else 'Student t'} interval"
+    return max(plain, effective_quantile(confidence, rows)), CARRIED_METHOD
 
 
 def _quantile(level: float, freedom: float) -> float:

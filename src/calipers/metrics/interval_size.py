@@ -60,8 +60,9 @@ def regression_efficiency(
 
     Notes
     -----
-    Student t intervals over rows, not below 0: widths have no known largest value, so with few rows of very
-    different widths they are approximate. An infinite interval makes the mean infinite, without error bar.
+    Student t intervals for the rows that carry the noise, not below 0: widths have no known largest value, so
+    few rows of very different widths make them long. An infinite interval makes the mean infinite, without
+    error bar.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def widths_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     levels, _ = check_alphas(options["alpha"])
     rows = partial(_width_rows, alphas=levels, step=bool(options.get("step", False)))
     finish = partial(sizes_from_moments, alphas=levels, confidence=options["confidence"])
-    return MomentState(rows, finish, ("intervals",))
+    return MomentState(rows, finish, ("intervals",), tails=True)
 
 
 _ENTRY = MetricEntry(
@@ -134,7 +135,7 @@ _ENTRY = MetricEntry(
     good="as small as the noise allows; compare predictors on the same rows",
     bounds=(0.0, float("inf")),
     no_null=_NO_NULL,
-    interval="Student t",
+    interval="Student t for the rows that carry the noise",
     merge="moments",
     state=widths_state,
     weighted=True,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from calipers.metrics.row_scores import (
     log_loss_rows,
     with_floored_rows,
 )
-from calipers.metrics.states.moments import MomentState
+from calipers.metrics.states.moments import MomentState, keep
 from calipers.metrics.states.one_block import over_one_block
 from calipers.results import EstimateTable
 
@@ -62,7 +61,10 @@ def proper_scores(
 
     Notes
     -----
-    Interval: Student t of the mean over rows. Cost: one pass.
+    Interval: that of rows of a known range (`bounded_mean_interval`). A Brier score lies in [0, 1], with
+    three or more classes in [0, 2]; a log loss is at most that of the smallest probability that any row
+    stated for any label. Few rows that are almost always right tell little about the loss of a surprise, and
+    the upper end says so. Cost: one pass.
 
     Examples
     --------
@@ -98,10 +100,41 @@ def compiled_score_moments(block: Rows) -> dict[str, Moments]:
     return {"log_loss": log_loss, "brier_score": brier, _FLOORED: counted}
 
 
-def _table(moments: dict[str, Moments], *, confidence: float) -> EstimateTable:
+class ScoreState(MomentState):
+    """Moments of both scores, and what bounds them: the smallest probability stated, the classes."""
+
+    __slots__ = ("confidence", "n_classes", "smallest")
+
+    def __init__(self, confidence: float) -> None:
+        super().__init__(score_rows, keep, ("codes", "probabilities"), compiled_score_moments)
+        self.confidence, self.smallest, self.n_classes = confidence, 1.0, 0
+
+    def absorb(self, block: Rows) -> None:
+        """Add the block's moments and look for a smaller probability."""
+        super().absorb(block)
+        P = block["probabilities"]
+        if P.shape[0]:
+            self.smallest, self.n_classes = min(self.smallest, float(P.min())), int(P.shape[1])
+
+    def merge(self, other: Self) -> Self:
+        """Pool the moments; the smaller probability counts."""
+        self.smallest = min(self.smallest, other.smallest)
+        self.n_classes = max(self.n_classes, other.n_classes)
+        return super().merge(other)
+
+    def finish(self) -> EstimateTable:
+        """The mean of either score, with the interval of its range."""
+        largest = float(log_loss_rows(np.array([self.smallest]))[0])
+        limits = {"log_loss": (0.0, largest), "brier_score": (0.0, 2.0 * brier_scale(self.n_classes))}
+        return _table(self.moments, limits, confidence=self.confidence)
+
+
+def _table(
+    moments: dict[str, Moments], limits: dict[str, tuple[float, float]], *, confidence: float
+) -> EstimateTable:
     """The mean of either score; that of the log loss with the number of rows at its floor."""
     found = {
-        name: mean_estimate(moments[name], name=name, confidence=confidence)
+        name: mean_estimate(moments[name], name=name, confidence=confidence, limits=limits[name])
         for name in ("log_loss", "brier_score")
     }
     floored = moments[_FLOORED]
@@ -115,9 +148,7 @@ def _table(moments: dict[str, Moments], *, confidence: float) -> EstimateTable:
 def proper_scores_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Moments of both scores."""
     chosen = known_options(entry, options, ("confidence",))
-    return MomentState(
-        score_rows, partial(_table, **chosen), ("codes", "probabilities"), compiled_score_moments
-    )
+    return ScoreState(chosen.get("confidence", 0.95))
 
 
 _ENTRY = MetricEntry(
@@ -129,7 +160,7 @@ _ENTRY = MetricEntry(
     good="as small as the problem allows; compare predictors on the same rows",
     bounds=(0.0, float("inf")),
     no_null=_NO_NULL,
-    interval="Student t",
+    interval="for rows of a known range",
     merge="moments",
     state=proper_scores_state,
     weighted=True,

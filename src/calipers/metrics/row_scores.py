@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, namespace, pick_columns
-from calipers.inference import mean_estimate
+from calipers.inference import Moments, mean_estimate
 from calipers.results import Estimate
 
 # One floor for every type of float: the score of a file must not depend on the type it was stored in.
@@ -188,7 +188,8 @@ def log_loss_estimate(
     1
     """
     rows = as_numpy(losses)
-    estimate = mean_estimate(rows, name=name, weights=weights, confidence=confidence)
+    moments = Moments.of(rows, weights, tails=True)
+    estimate = mean_estimate(moments, name=name, confidence=confidence)
     floored = is_at_floor(rows)
     return with_floored_rows(estimate, floored.sum() if weights is None else weights[floored].sum())
 

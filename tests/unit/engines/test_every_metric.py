@@ -18,7 +18,7 @@ FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_
 # What a declared rule may become: counts and moments add, sketches need passes or bins.
 KINDS = {
     "CountState": "counts", "GatherState": "gather", "MomentState": "moments", "LabelState": "moments",
-    "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins",
+    "DifferenceState": "moments", "CriteriaState": "moments", "BinState": "bins", "ScoreState": "moments",
     "TimeState": "counts", "QuantileState": "counts",
 }  # fmt: skip
 SLOW = {"ert", "ert_table", "failing_regions", "worst_slab_coverage", "difficulty_concordance"}

@@ -16,8 +16,8 @@ def test_rows_of_one_influence_are_counted():
     assert effective_rows(0.0, 0.0) == float("inf")
 
 
-def test_the_quantile_is_that_of_student_with_half_the_rows_less_one():
-    assert effective_quantile(0.9, 22) == pytest.approx(stats.t.ppf(0.95, 10))
+def test_the_quantile_is_that_of_student_with_a_third_of_the_rows_less_one():
+    assert effective_quantile(0.9, 33) == pytest.approx(stats.t.ppf(0.95, 10))
     assert effective_quantile(0.95, float("inf")) == pytest.approx(1.959963984540054)
     assert (
         effective_quantile(0.95, 0.0) == effective_quantile(0.95, 4) == pytest.approx(stats.t.ppf(0.975, 1))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calipers.exceptions import InputError
-from calipers.inference import Moments, mean_estimate, paired_difference
+from calipers.inference import Moments, effective_quantile, mean_estimate, paired_difference
 
 rows = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, max_size=20)
 
@@ -165,3 +165,33 @@ def test_an_infinite_mean_stays_infinite_when_blocks_merge():
     for merged in (infinite.merge(finite), finite.merge(infinite)):
         assert merged.mean == np.inf
         assert np.isnan(merged.squares)
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "importance"])
+def test_tails_of_blocks_merge_to_those_of_all_rows(weights):
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(size=60)
+    w = {None: None, "whole": rng.integers(0, 4, 60).astype(float), "importance": rng.random(60)}[weights]
+    parts = [slice(0, 7), slice(7, 41), slice(41, 60)]
+    merged = Moments()
+    for part in parts:
+        merged = merged.merge(Moments.of(x[part], None if w is None else w[part], tails=True))
+    whole = Moments.of(x, w, tails=True)
+    assert merged.tails == pytest.approx(whole.tails, rel=1e-10)
+    assert merged.carrying_rows == pytest.approx(whole.carrying_rows, rel=1e-10)
+
+
+def test_rows_that_carry_the_noise_are_counted_by_hand():
+    # Deviations 3, -1, -1, -1: squares sum to 12, fourth powers to 84; 144 / 84 rows carry the noise.
+    moments = Moments.of(np.array([4.0, 0.0, 0.0, 0.0]), tails=True)
+    assert moments.carrying_rows == pytest.approx(144 / 84)
+    half = effective_quantile(0.95, 144 / 84) * moments.std_error
+    e = mean_estimate(moments, name="loss")
+    assert e.high - e.low == pytest.approx(2 * half)
+    assert "carry the noise" in e.method
+
+
+def test_without_tails_the_interval_is_the_plain_one():
+    rows = np.array([4.0, 0.0, 0.0, 0.0])
+    assert Moments.of(rows).carrying_rows is None
+    assert mean_estimate(rows, name="loss").method == "mean, Student t interval"

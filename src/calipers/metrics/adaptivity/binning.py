@@ -100,6 +100,19 @@ class Binned:
         first = np.flatnonzero(np.append(True, np.any(shares[1:] != shares[:-1], axis=1)))
         return np.add.reduceat(mass, first), shares[first]
 
+    def noise_correlation(self) -> np.ndarray | None:
+        """Correlation between the means of the bins that have rows; None when no row is shared.
+
+        Bins that share a tie have the same rows behind their means, and the same noise.
+        """
+        if not self.ties_cross:
+            return None
+        mass, shares = self.shared_runs()
+        shares = shares[:, self.filled]
+        common = (shares * mass[:, None]).T @ shares
+        scale = np.sqrt(np.diag(common))
+        return np.asarray(common / np.outer(scale, scale))
+
     def counts(self) -> ShareCounts:
         """The first column as counts of rows, of the bins that have rows."""
         there = self.filled

@@ -49,11 +49,12 @@ class BinLine:
     effective_rows: float
 
 
-def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
+def fit_bin_means(means: np.ndarray, rows: np.ndarray, shared: np.ndarray | None = None) -> BinLine:
     """The line through bin means, from the means of the powers and products of x and y in each bin.
 
     Rows of ``means``: x, y, x^2, y^2, xy, x^3, y^3, x^4, y^4. Delta method: how the correlation moves
-    with each bin mean, times the noise of that mean.
+    with each bin mean, times the noise of that mean. ``shared`` is the correlation of the bins' noise where
+    ties are shared between them.
     """
     x, y = (m - m.mean() for m in means[:2])
     sxx, syy, sxy = float(x @ x), float(y @ y), float(x @ y)
@@ -69,7 +70,12 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
         np.maximum(means[3] - means[1] ** 2, 0) / freedom,
         (means[4] - means[0] * means[1]) / freedom,
     )
-    plain = float(np.sum(to_x**2 * vxx + to_y**2 * vyy + 2 * to_x * to_y * vxy))
+    if shared is None:
+        plain = float(np.sum(to_x**2 * vxx + to_y**2 * vyy + 2 * to_x * to_y * vxy))
+    else:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rho = vxy / np.sqrt(vxx * vyy)
+        plain = _shared_variance(to_x * np.sqrt(vxx), to_y * np.sqrt(vyy), rho, shared)
     # The gradient is read at noisy means. With a true gradient a and noise of variance v, the variance is
     # 4 a^2 v + 2 v^2 to second order, but the plain sum expects 4 (a^2 + v) v: half of the noise in the
     # products of gradients is taken out again.
@@ -94,6 +100,14 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray) -> BinLine:
         _carriers(means[[1, 3, 6, 8]], to_y, rows),
     )
     return BinLine(r, sxy / sxx, error, noise_free, carriers)
+
+
+def _shared_variance(a: np.ndarray, b: np.ndarray, rho: np.ndarray, shared: np.ndarray) -> float:
+    """Variance of the sum over bins of a and b times standard noise of x and of y, correlated by ``rho``."""
+    # A bin without spread has no noise.
+    rho = np.clip(np.nan_to_num(rho, posinf=0.0, neginf=0.0), -1.0, 1.0)
+    between = shared * (rho[:, None] + rho[None, :]) / 2
+    return float(a @ shared @ a + b @ shared @ b + 2 * a @ between @ b)
 
 
 def _carriers(powers: np.ndarray, gradient: np.ndarray, rows: np.ndarray) -> float:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from calipers.arrays import as_numpy, namespace
-from calipers.inference import Moments, effective_quantile, effective_rows, mean_estimate
-from calipers.inputs import Weights, check_confidence
+from calipers.inference import Moments, mean_estimate
+from calipers.inputs import check_confidence
 from calipers.metrics.adaptivity.size import difficulty_columns
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
@@ -93,28 +91,12 @@ def _mean_gap(
     xp = namespace(sizes)
     gap = sign * (xp.astype(difficulty, xp.float64) - xp.astype(sizes, xp.float64))
     rows = as_numpy(xp.where(gap > 0, gap, xp.zeros_like(gap)))
-    moments, level = Moments.of(rows, weights), check_confidence(confidence)
-    estimate = mean_estimate(moments, name=name, confidence=level)
+    moments = Moments.of(rows, weights, tails=True)
+    estimate = mean_estimate(moments, name=name, confidence=check_confidence(confidence))
     if estimate.low is not None:
-        half = _half_width(rows, weights, moments, level)
-        estimate = replace(
-            estimate,
-            low=max(moments.mean - half, 0.0),
-            high=moments.mean + half,
-            method="mean, Student t interval for the rows that carry the noise",
-        )
+        estimate = replace(estimate, low=max(estimate.low, 0.0))
     reason = "; ".join(filter(None, [estimate.reason, f"no value of {name} is the sound one: no test"]))
     return replace(estimate, reason=reason)
-
-
-def _half_width(rows: np.ndarray, weights: Weights | None, moments: Moments, confidence: float) -> float:
-    """The standard error as often as the rows that carry it ask for."""
-    noise = np.ones(rows.size) if weights is None else weights.noise
-    # Repetitions carry their rows one by one; an importance weight counts as its rows do on average.
-    unit = 1.0 if weights is None or weights.whole else float(noise.sum() / weights.total) ** 2
-    squares = float(np.sum(noise * (rows - moments.mean) ** 2))
-    fourths = unit * float(np.sum(noise * (rows - moments.mean) ** 4))
-    return effective_quantile(confidence, effective_rows(squares, fourths)) * moments.std_error
 
 
 _NO_NULL = "no value is the one a sound predictor should read"

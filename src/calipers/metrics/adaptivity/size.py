@@ -253,7 +253,7 @@ def _fit(
     }
     if reason := _undefined(np.stack([difficulty, sizes])):
         return Estimate(**base, value=float("nan"), reason=reason)
-    line = fit_bin_means(means, bins.effective_mass[filled])
+    line = fit_bin_means(means, bins.effective_mass[filled], bins.noise_correlation())
     value = float(signed_square(means[0], means[1]))
     low, high, why = fisher_interval(line.correlation, line.std_error, confidence, rows=line.effective_rows)
     law = permute()

@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from calipers.exceptions import InputError
+from calipers.inference import logistic_log_likelihood
 from calipers.inputs import Features, check_count
 from calipers.metrics.conditional.ensemble_members import (
     Fitted,
@@ -26,7 +27,7 @@ from calipers.metrics.conditional.ensemble_members import (
     fit_linear,
     fit_quadrants,
 )
-from calipers.metrics.conditional.logistic import log_likelihood, logistic_gain
+from calipers.metrics.conditional.logistic import logistic_gain
 
 _BAGS, _BAGS_OF_MANY_ROWS, _LEAVES = 3, 2, 8
 _TREES, _TREES_OF_MANY_ROWS = 50, 25
@@ -187,7 +188,7 @@ class CoverageClassifier:
         """The target moved by one level, so that its mean is the smoothed base rate."""
         z, w, target = rows.covered.astype(float), rows.weights, expit(rows.base)
         level = float(logit(smoothed_rate(z, target, w)) - logit(np.average(target, weights=w)))
-        gain = log_likelihood(rows.base + level, z, w) - log_likelihood(rows.base, z, w)
+        gain = logistic_log_likelihood(rows.base + level, z, w) - logistic_log_likelihood(rows.base, z, w)
         return CoverageModel((), level, np.zeros(0), self._shrinkage(gain, 1))
 
     def _shrinkage(self, gain: float, parameters: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
-from calipers.inference import correlation_interval, permutation_test
+from calipers.inference import correlation_interval, effective_rows, permutation_test
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -61,7 +61,8 @@ def size_coverage_correlation(
     -----
     Null: size and coverage are independent; two-sided permutation test, exact. Standard error from the
     influence of each row, ``xy - r (x^2 + y^2) / 2`` for standardised x, y, which does not assume normality;
-    the interval is symmetric in ``atanh r``.
+    the interval is symmetric in ``atanh r`` and allows for the rows that carry the noise
+    (`calipers.inference.effective_quantile`): few where few rows are missed.
 
     Examples
     --------
@@ -83,8 +84,11 @@ def size_coverage_correlation(
         n_draws=draws, alternative="two-sided", vectorized=True, random_state=generator(random_state),
     )  # fmt: skip
     r = max(-1.0, min(1.0, test.value))
-    error = float(np.std(x * y - 0.5 * r * (x * x + y * y), ddof=1)) / math.sqrt(len(z))
-    low, high = _correlation_interval(r, error, level)
+    influence = x * y - 0.5 * r * (x * x + y * y)
+    influence -= influence.mean()
+    error = float(np.std(influence, ddof=1)) / math.sqrt(len(z))
+    carriers = effective_rows(float(np.sum(influence**2)), float(np.sum(influence**4)))
+    low, high = _correlation_interval(r, error, level, carriers)
     return Estimate(
         **fields,
         value=r, std_error=error, low=low, high=high, confidence=level,
@@ -140,20 +144,22 @@ def size_coverage_hsic(
     z, x, _, draws = _columns(covered, size, 0.95, n_draws)
     values, codes = np.unique(_rounded(x), return_inverse=True)
     scale = _squared_median_distance(values, codes) if bandwidth is None else _positive(bandwidth)
-    kernel = np.exp(-((values[:, None] - values[None, :]) ** 2) / scale)
+    kernel, n = np.exp(-((values[:, None] - values[None, :]) ** 2) / scale), len(z)
+    # n times the centred coverage is whole: sums of equal sizes are exactly 0, and no rounding is tested.
+    centred = n * z - z.sum()
 
     def statistic(shuffled: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-        sums = np.stack([np.bincount(fixed, weights=row, minlength=len(values)) for row in shuffled])
-        return np.asarray(2.0 * np.sum((sums @ kernel) * sums, axis=1) / max(len(z) - 1, 1) ** 2)
+        sums = np.stack([np.bincount(fixed, weights=row, minlength=len(values)) for row in shuffled]) / n
+        return np.asarray(2.0 * np.sum((sums @ kernel) * sums, axis=1) / max(n - 1, 1) ** 2)
 
     test = permutation_test(
-        statistic, z - z.mean(), codes, n_draws=draws, vectorized=True, random_state=generator(random_state)
+        statistic, centred, codes, n_draws=draws, vectorized=True, random_state=generator(random_state)
     )
     constant = len(values) == 1 or z.min() == z.max()
     return Estimate(
         name="size-coverage HSIC",
         value=test.value,
-        n=len(z),
+        n=n,
         method="HSIC with a Gaussian kernel of sizes, permutation test",
         reason="HSIC has no normal law near independence, so no error bar is given"
         + ("; one column is the same in every row" if constant else ""),
@@ -172,10 +178,10 @@ def _columns(
     return z, x, check_confidence(confidence), check_count(n_draws, name="n_draws")
 
 
-def _correlation_interval(r: float, error: float, level: float) -> tuple[float, float]:
+def _correlation_interval(r: float, error: float, level: float, rows: float) -> tuple[float, float]:
     if abs(r) >= 1.0:
         return r, r
-    return correlation_interval(r, error, level)
+    return correlation_interval(r, error, level, rows=rows)
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:

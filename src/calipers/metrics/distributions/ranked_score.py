@@ -60,7 +60,7 @@ def crps(
     Twice the integral over the level tau of the pinball loss (y - q) (tau - 1{y < q}), by the trapezoid rule
     from the lowest to the highest level given. The tails beyond are left out, so that scores over different
     levels cannot be compared; over all of (0, 1) it is the integral of (F(x) - 1{y <= x})^2.
-    Interval: Student t of the mean over rows. Cost: one pass.
+    Interval: Student t of the mean, for the rows that carry the noise. Cost: one pass.
 
     References
     ----------
@@ -125,7 +125,7 @@ def crps_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     chosen = known_options(entry, options, ("levels", "confidence"))
     levels = check_quantile_levels(chosen.get("levels"), least=2)
     finish = partial(_mean, levels=levels, confidence=chosen["confidence"])
-    return MomentState(partial(_contributions, levels=levels), finish, ("y_true", "quantiles"))
+    return MomentState(partial(_contributions, levels=levels), finish, ("y_true", "quantiles"), tails=True)
 
 
 _ENTRY = MetricEntry(
@@ -136,7 +136,7 @@ _ENTRY = MetricEntry(
     good="as small as the problem allows; compare predictors on the same rows and levels",
     bounds=(0.0, float("inf")),
     no_null=_NO_NULL,
-    interval="Student t",
+    interval="Student t for the rows that carry the noise",
     merge="moments",
     state=crps_state,
     weighted=True,

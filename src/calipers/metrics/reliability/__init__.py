@@ -84,7 +84,7 @@ def __dir__() -> list[str]:
 
 
 _COINS = "outcomes are coins with the stated probabilities"
-_NOISE = "absolute values of noise add up: no valid interval is known"
+_FIXED_BINS = "guaranteed ends for bins fixed beforehand (empirical Bernstein; Bousquet)"
 
 
 def _entry(function: Any, **fields: Any) -> MetricEntry:
@@ -113,14 +113,16 @@ ENTRIES = (
     _entry(
         brier_decomposition, returns="table", direction="lower", bounds=(0.0, 1.0), randomized=True,
         good="miscalibration 0, discrimination near uncertainty", null=f"miscalibration: {_COINS}",
-        interval="normal, for the Brier score", merge="gather",
+        interval="for rows of a known range, for the Brier score", merge="gather",
     ),
     _entry(
         expected_calibration_error, direction="lower", good="not above details['noise_floor']",
-        bounds=(0.0, 1.0), null=_COINS, no_interval=_NOISE, randomized=True, merge="bins", state=binned_state,
+        bounds=(0.0, 1.0), null=_COINS, interval=_FIXED_BINS, randomized=True, merge="bins",
+        state=binned_state,
     ),
     _entry(
         smooth_calibration_error, direction="lower", good="not above details['noise_floor']",
-        bounds=(0.0, 1.0), null=_COINS, no_interval=_NOISE, randomized=True, merge="bins", state=smooth_state,
+        bounds=(0.0, 1.0), null=_COINS, interval="0, and a guaranteed upper end (empirical Bernstein)",
+        randomized=True, merge="bins", state=smooth_state,
     ),
 )  # fmt: skip

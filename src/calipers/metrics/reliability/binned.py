@@ -15,7 +15,7 @@ import numpy as np
 from calipers.arrays import RandomState
 from calipers.exceptions import InputError
 from calipers.inference import State
-from calipers.inputs import check_count
+from calipers.inputs import check_confidence, check_count
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.reliability.binned_states import BinState
 from calipers.metrics.reliability.calibration_test import N_DRAWS
@@ -40,6 +40,7 @@ def expected_calibration_error(
     pos_label: Any = None,
     sample_weight: Any = None,
     classes: Any = None,
+    confidence: float = 0.95,
     n_draws: int = N_DRAWS,
     random_state: RandomState = None,
 ) -> Estimate:
@@ -65,6 +66,8 @@ def expected_calibration_error(
         Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
+    confidence : float
+        Level of the interval.
     n_draws : int
         Draws of the null law.
     random_state : int, Generator or None
@@ -88,6 +91,12 @@ def expected_calibration_error(
     number of events of each bin is drawn from the binomial law with its mean and variance. Cost: one pass,
     and O(levels) per draw.
 
+    Interval, for the error of the population in the same bins and a model fixed beforehand, guaranteed at any
+    number of rows: the population's error is the mean of (y - f) with one sign per bin, and the sample's is
+    at least what the sample says about these signs, so that the upper end needs the deviation of one mean
+    (`calipers.metrics.reliability.upper_bound`); the lower end allows for the choice of the signs
+    (Bousquet's inequality). Bins of equal mass are chosen by the sample and have no interval.
+
     References
     ----------
     Naeini, Cooper and Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning.
@@ -109,8 +118,8 @@ def expected_calibration_error(
     ).to_host()
     bins = check_count(n_bins, name="n_bins")
     edges = _quantile_edges(rows, bins) if strategy == "quantile" else _uniform_edges(bins)
-    draws = check_count(n_draws, name="n_draws")
-    return _over(rows, BinState(edges, False, draws, random_state, strategy))
+    draws, level = check_count(n_draws, name="n_draws"), check_confidence(confidence)
+    return _over(rows, BinState(edges, False, draws, random_state, strategy, level))
 
 
 def _over(rows: BinaryRows, state: BinState) -> Estimate:
@@ -137,6 +146,7 @@ def smooth_calibration_error(
     pos_label: Any = None,
     sample_weight: Any = None,
     classes: Any = None,
+    confidence: float = 0.95,
     n_draws: int = N_SMOOTH_DRAWS,
     random_state: RandomState = None,
 ) -> Estimate:
@@ -157,6 +167,8 @@ def smooth_calibration_error(
         Weights: whole numbers are repetitions, others importance weights without a test.
     classes : sequence of K labels, optional
         The label of every column.
+    confidence : float
+        Level of the interval.
     n_draws : int
         Draws of the null law.
     random_state : int, Generator or None
@@ -179,6 +191,11 @@ def smooth_calibration_error(
     multiplication by exp(-(pi k s)^2 / 2) of their cosine transform, so one bandwidth costs two fast
     transforms. The grid moves scores by at most 1/16384.
 
+    Interval: from 0 to a guaranteed upper end for the population's error s of a model fixed beforehand. s is
+    a mean of (y - f) times a smoothed sign; smECE_s of the sample is at least what the sample says about it,
+    and falls in s, so that s exceeds the sample's error by at most the deviation of one mean. A lower end
+    would need all bandwidths at once, and none is known that is not 0.
+
     References
     ----------
     Blasiok and Nakkiran (2024), Smooth ECE: principled reliability diagrams via kernel smoothing, ICLR.
@@ -196,22 +213,23 @@ def smooth_calibration_error(
     rows = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     ).to_host()
-    return _over(rows, BinState(_NO_EDGES, True, check_count(n_draws, name="n_draws"), random_state))
+    draws, level = check_count(n_draws, name="n_draws"), check_confidence(confidence)
+    return _over(rows, BinState(_NO_EDGES, True, draws, random_state, confidence=level))
 
 
 def binned_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Sums over bins of equal width; bins of equal mass need the rows."""
-    known = ("n_bins", "strategy", "n_draws", "random_state")
+    known = ("n_bins", "strategy", "confidence", "n_draws", "random_state")
     chosen = known_options(entry, options, known)
     if chosen.get("strategy", "uniform") != "uniform":
         return GatherState(entry.function, entry.inputs, chosen, weighted=True)
     edges = _uniform_edges(check_count(chosen.get("n_bins", N_BINS), name="n_bins"))
     draws = check_count(chosen.get("n_draws", N_DRAWS), name="n_draws")
-    return BinState(edges, False, draws, chosen.get("random_state"))
+    return BinState(edges, False, draws, chosen.get("random_state"), confidence=chosen["confidence"])
 
 
 def smooth_state(entry: MetricEntry, options: dict[str, Any]) -> State:
     """Sums over fine cells of the score."""
-    chosen = known_options(entry, options, ("n_draws", "random_state"))
+    chosen = known_options(entry, options, ("confidence", "n_draws", "random_state"))
     draws = check_count(chosen.get("n_draws", N_SMOOTH_DRAWS), name="n_draws")
-    return BinState(_NO_EDGES, True, draws, chosen.get("random_state"))
+    return BinState(_NO_EDGES, True, draws, chosen.get("random_state"), confidence=chosen["confidence"])

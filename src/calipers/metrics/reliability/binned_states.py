@@ -14,6 +14,7 @@ from calipers.inference import SimulatedLaw, State
 from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.rows import Rows
 from calipers.metrics.reliability.calibration_test import MAX_COINS, NULL_LEVEL, n_coins, simulated_hits
+from calipers.metrics.reliability.certificates import binned_lower_bound, upper_bound
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.score_columns import ScoredRows, Tally, binary_rows, sorted_rows
 from calipers.metrics.reliability.score_table import ScoreTable
@@ -25,7 +26,10 @@ CELLS = 1 << 13
 _SMALL = 100_000
 # Binomial trials beyond which their number does not matter.
 _MOST_TRIALS = 1e12
-_NO_INTERVAL = "absolute values of noise add up, so no valid interval or standard error is known"
+_NO_ERROR = "absolute values of noise add up, so there is no standard error"
+_CHOSEN_BINS = "bins of equal mass are chosen by the same scores, so there is no bound for their error"
+_NO_BOUND = "no interval: with importance weights the bound of the error is not known"
+_ONE_SIDED = "from below only 0 is known: what lies above it may be noise"
 _SOFT = "soft labels have no Bernoulli law, so there is no null"
 
 
@@ -45,6 +49,8 @@ class BinState(State):
         Source of those draws.
     strategy : str
         How the edges were chosen, in a word.
+    confidence : float
+        Level of the interval.
     """
 
     edges: np.ndarray
@@ -52,13 +58,14 @@ class BinState(State):
     n_draws: int
     random_state: Any = None
     strategy: str = "uniform"
-    # Per bin: weight, stated, happened, variance under calibration.
+    confidence: float = 0.95
+    # Per bin: weight, stated, happened, variance under calibration, squared error.
     sums: np.ndarray = field(init=False)
     kept: list[ScoredRows] | None = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
-        self.sums = np.zeros((4, CELLS if self.smooth else self.edges.size + 1))
+        self.sums = np.zeros((5, CELLS if self.smooth else self.edges.size + 1))
 
     @property
     def needs(self) -> frozenset[str]:
@@ -75,7 +82,7 @@ class BinState(State):
         mass = np.ones(f.size) if w is None else w
         index, bins = self.bin_of(f), self.sums.shape[1]
         scored = mass * f
-        for k, column in enumerate((mass, scored, mass * y, scored * (1 - f))):
+        for k, column in enumerate((mass, scored, mass * y, scored * (1 - f), mass * (y - f) ** 2)):
             self.sums[k] += np.bincount(index, weights=column, minlength=bins)
         self.tally.add(rows)
         self._keep([rows])
@@ -102,7 +109,7 @@ class BinState(State):
 
     def finish(self) -> Estimate:
         """The error and its null."""
-        mass, stated, happened, _ = self.sums
+        mass, stated, happened, *_ = self.sums
         total = float(mass.sum())
         value = float(self._errors((happened - stated)[None, :])[0]) / total
         noise, how = self._noise() if self.tally.testable else (None, "")
@@ -114,13 +121,30 @@ class BinState(State):
             "method": self._method() + how,
         }
         details = {"bandwidth": value} if self.smooth else self._per_bin()
+        interval, reason = self._interval(value)
+        shared |= interval
         if draws is None:
-            reason = f"{_NO_INTERVAL}; {_SOFT if self.tally.soft else NO_EXACT_LAW}"
+            reason = f"{reason}; {_SOFT if self.tally.soft else NO_EXACT_LAW}"
             return Estimate(**shared, reason=reason, details=details)
         law = SimulatedLaw(draws)
         floor = {"noise_floor": law.mean, "above_noise": max(0.0, value - law.mean)}
         fields = law.estimate_fields(value, level=NULL_LEVEL)
-        return Estimate(**shared, **fields, reason=_NO_INTERVAL, details=floor | details)
+        return Estimate(**shared, **fields, reason=reason, details=floor | details)
+
+    def _interval(self, value: float) -> tuple[dict[str, float], str]:
+        """Ends for the population's error, half of the allowed error at each, and what is missing."""
+        if not self.tally.whole:
+            return {}, f"{_NO_ERROR}; {_NO_BOUND}"
+        if self.strategy != "uniform":
+            return {}, f"{_NO_ERROR}; {_CHOSEN_BINS}"
+        n, level = round(self.tally.total), (1 + self.confidence) / 2
+        second = float(self.sums[4].sum()) / self.tally.total
+        ends = {"high": upper_bound(value, second, n, confidence=level), "confidence": self.confidence}
+        if self.smooth:
+            return ends | {"low": 0.0}, f"{_NO_ERROR}; {_ONE_SIDED}"
+        bins = self.sums.shape[1]
+        low = binned_lower_bound(value, second, n, n_bins=bins, confidence=level)
+        return ends | {"low": low}, _NO_ERROR
 
     def _errors(self, residuals: np.ndarray) -> np.ndarray:
         """Total weight times the error, of rows (b, bins) of summed residuals."""
@@ -149,7 +173,7 @@ class BinState(State):
             yield residuals
 
     def _noise_of_bins(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        _, stated, _, variance = self.sums
+        _, stated, _, variance, _ = self.sums
         trials, chance = binomial_like(stated, variance)
         batch = max(1, (1 << 20) // stated.size)
         for start in range(0, self.n_draws, batch):
@@ -163,7 +187,7 @@ class BinState(State):
         return f"{self.sums.shape[1]} {self.strategy} bins"
 
     def _per_bin(self) -> dict[str, Any]:
-        mass, stated, happened, _ = self.sums
+        mass, stated, happened, *_ = self.sums
         with np.errstate(invalid="ignore"):
             per_bin = {"mass": mass, "mean_score": stated / mass, "frequency": happened / mass}
         return {key: column.tolist() for key, column in per_bin.items()} | {"edges": self.edges.tolist()}

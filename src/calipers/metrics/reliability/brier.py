@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import RandomState, generator
-from calipers.inference import SimulatedLaw, normal_quantile
+from calipers.inference import Moments, SimulatedLaw, mean_estimate
 from calipers.inputs import NO_EXACT_LAW, Weights, check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
@@ -80,8 +80,8 @@ def brier_decomposition(
     -----
     CORP decomposition: the recalibrated probabilities are the isotonic regression of the outcomes on the
     scores, ties pooled. Miscalibration is therefore never negative and positive even for a calibrated model;
-    its null law redraws the outcomes from the stated probabilities. Interval of the Brier score: normal.
-    Cost: one sort, and one linear pass per draw.
+    its null law redraws the outcomes from the stated probabilities. Interval of the Brier score: that of rows
+    of a known range. Cost: one sort, and one linear pass per draw.
 
     References
     ----------
@@ -106,32 +106,27 @@ def brier_decomposition(
     lost, won = _parts(values, mass, sums)
     total = float(mass.sum())
     n = total if rows.weights is None else Weights.of(rows.weights).effective
-    brier, spread = _brier(rows)
-    z = normal_quantile(level)
+    brier = _brier(rows, level)
+    score = float(brier)
     shared: dict[str, Any] = {"n": n, "method": "isotonic (CORP) decomposition", "reason": _NO_LAW}
     return EstimateTable(
         [
-            Estimate(
-                name="brier", value=brier, std_error=spread, low=max(0.0, brier - z * spread),
-                high=min(1.0, brier + z * spread), confidence=level, n=n, method="mean, normal interval",
-                reason="its law depends on how hard the problem is, so there is no null",
-            ),
+            brier,
             _miscalibration(rows, (values, mass, sums), lost, shared, draws, generator(random_state)),
             Estimate(name="discrimination", value=won, **shared),
-            Estimate(name="uncertainty", value=brier - lost + won, **shared),
+            Estimate(name="uncertainty", value=score - lost + won, **shared),
         ],
         title="What the Brier score is made of",
     )  # fmt: skip
 
 
-def _brier(rows: BinaryRows) -> tuple[float, float]:
-    """Weighted mean of (y - f)^2 and its standard error."""
-    squares = np.concatenate([event_brier_rows(f, y) for f, y, _ in rows.blocks()])
-    if rows.weights is None:
-        return float(squares.mean()), float(squares.std() / math.sqrt(squares.size))
-    weights = Weights.of(rows.weights)
-    mean = float(np.sum(weights.mass * squares)) / weights.total
-    return mean, math.sqrt(float(np.sum(weights.noise * (squares - mean) ** 2))) / weights.total
+def _brier(rows: BinaryRows, confidence: float) -> Estimate:
+    """Weighted mean of (y - f)^2, which lies in [0, 1] in every row."""
+    moments = Moments()
+    for f, y, w in rows.blocks():
+        moments = moments.merge(Moments.of(event_brier_rows(f, y), w))
+    mean = mean_estimate(moments, name="brier", confidence=confidence, limits=(0.0, 1.0))
+    return replace(mean, reason="its law depends on how hard the problem is, so there is no null")
 
 
 def _parts(values: np.ndarray, mass: np.ndarray, sums: np.ndarray) -> tuple[float, float]:

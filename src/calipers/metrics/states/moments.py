@@ -39,14 +39,23 @@ class MomentState(State):
     fused : callable or None
         A block of rows that count once to the moments of the same contributions, by compiled kernels; or
         None, when these cannot tell.
+    tails : bool
+        Whether the moments keep third and fourth powers, for means of rows without a known range.
     """
 
-    __slots__ = ("columns", "finisher", "fused", "moments", "rows")
+    __slots__ = ("columns", "finisher", "fused", "moments", "rows", "tails")
 
     def __init__(
-        self, rows: Contributions, finisher: Finish, columns: tuple[str, ...], fused: Fused | None = None
+        self,
+        rows: Contributions,
+        finisher: Finish,
+        columns: tuple[str, ...],
+        fused: Fused | None = None,
+        *,
+        tails: bool = False,
     ) -> None:
         self.rows, self.finisher, self.columns, self.fused = rows, finisher, columns, fused
+        self.tails = tails
         self.moments = MomentTable()
 
     @property
@@ -60,7 +69,8 @@ class MomentState(State):
         if self.fused is not None and block.kernels is not None and block.weights is None:
             found = self.fused(block)
         if found is None:
-            found = {name: Moments.of(x, block.weights) for name, x in self.rows(block).items()}
+            rows = self.rows(block)
+            found = {name: Moments.of(x, block.weights, tails=self.tails) for name, x in rows.items()}
         self.moments.add(found)
 
     def merge(self, other: Self) -> Self:

@@ -100,3 +100,10 @@ def test_strata_that_miss_a_value_or_do_not_grow_are_refused():
         check_strata((1, 10), np.array([1.0, 12.0]), name="size")
     with pytest.raises(InputError, match="increasing upper ends"):
         check_strata((1, 1), np.array([1.0]), name="size")
+
+
+def test_noise_is_shared_by_bins_of_one_tie():
+    # Rows 0 and 1 are alone in the first bin; a tie of four is shared by the second and third.
+    bins = bin_by_ease([np.arange(6.0)], np.array([1.0, 2.0, 3.0, 3.0, 3.0, 3.0]), 3)
+    assert bins.noise_correlation() == pytest.approx(np.array([[1, 0, 0], [0, 1, 1], [0, 1, 1]]))
+    assert bin_by_ease([np.arange(6.0)], np.arange(6.0), 3).noise_correlation() is None

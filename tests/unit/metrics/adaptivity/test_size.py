@@ -220,3 +220,13 @@ def test_width_against_error_agrees_with_scipy():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_bins_that_share_a_tie_are_no_further_evidence():
+    """Three distinct values of ease: six bins repeat the means of three, and must not look more certain."""
+    rng = np.random.default_rng(0)
+    ease = np.repeat([0.1, 0.5, 0.9], 100)
+    ranks, size = 1 + rng.poisson(4 * (1 - ease)), 1 + rng.poisson(3 + 2 * (1 - ease))
+    three, six = (t_ss(ranks, size, ease, n_bins=k, n_permutations=9, random_state=0) for k in (3, 6))
+    assert six.value == pytest.approx(three.value)
+    assert six.std_error == pytest.approx(three.std_error)

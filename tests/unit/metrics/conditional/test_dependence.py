@@ -90,3 +90,18 @@ def test_constant_columns_are_undefined_or_independent_with_a_reason():
 def test_bad_bandwidths_are_refused():
     with pytest.raises(InputError, match="bandwidth"):
         size_coverage_hsic([1, 0], [1, 2], bandwidth=-1)
+
+
+@pytest.mark.parametrize("rows", [7, 200, 333])
+def test_sizes_that_are_all_equal_are_independent_of_coverage_to_the_last_bit(rows):
+    covered = np.random.default_rng(rows).random(rows) < 0.9
+    e = size_coverage_hsic(covered, np.full(rows, 5.0), n_draws=99, random_state=0)
+    assert (e.value, e.p_value) == (0.0, 1.0)
+
+
+def test_one_missed_row_leaves_the_correlation_open():
+    """All noise is in the one missed row: one row carries it, and its interval reaches far beyond 0."""
+    size = np.tile([1.0, 2.0, 5.0, 8.0], 50)
+    covered = np.arange(200) != 3
+    e = size_coverage_correlation(covered, size, n_draws=99, random_state=0)
+    assert e.low < -0.5 < e.value < 0 < 0.3 < e.high

@@ -227,3 +227,16 @@ def test_bands_that_do_not_exist_say_why():
     weighted = reliability_curve(y, f, sample_weight=np.full(600, 0.3))
     assert weighted.null_low is None
     assert "whole numbers" in weighted.reason
+
+
+def test_a_slope_without_surprises_has_a_reason_instead_of_an_interval():
+    """Ten expected events of a thousand are enough, one is not, however many there were."""
+    x = (np.arange(1000) + 0.5) / 1000
+    for expected, events in ((10.0, 12), (1.0, 4)):
+        f, y = expected / 1000 * 2 * x, np.zeros(1000, dtype=int)
+        y[np.linspace(100, 999, events).astype(int)] = 1
+        table = calibration_slope(y, f)
+        for e in table.values():
+            assert e.value is not None
+            assert (e.low is None) == (e.p_value is None) == (expected == 1.0)
+            assert ("surprises" in (e.reason or "")) == (expected == 1.0)
