@@ -169,7 +169,9 @@ def _calibration_luck(m: Measurements, level: Promise, estimate: Estimate) -> tu
 def uniformity(m: Measurements, level: None) -> CheckResult:
     """Whether too many p-values of the true labels are small."""
     rows = m.counted_rows()
-    base = CheckResult(code="CAL103", title="p-values are too small", question=QUESTION)
+    base = CheckResult(
+        code="CAL103", title="p-values are too small", question=QUESTION, promise="p-values of true labels"
+    )
     if rows is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     if rows.n > MOST_P_VALUES:

@@ -346,7 +346,7 @@ def calibration_of_parts(
         clean=f"In no {kind} do the {promise.noun} differ from what happened more than in all rows.",
         where=f"group {worst}" if kind == "group" else worst,
         repair=wording.repair,
-        pictures=(_deviation_picture(listed, promise, base, kind, m.confidence),),
+        pictures=(_deviation_picture(m, promise, side, dict(zip(listed, masks, strict=True)), base, kind),),
         rows=lambda rows: masks_of(rows, [worst])[0],
     )
 
@@ -476,16 +476,22 @@ def _part_picture(
 
 
 def _deviation_picture(
-    listed: dict[str, dict[str, float]], promise: Promise, base: CheckResult, kind: str, confidence: float
+    m: Measurements,
+    promise: Promise,
+    side: PromiseRows,
+    masks: dict[str, np.ndarray],
+    base: CheckResult,
+    kind: str,
 ) -> Picture:
     """What happened minus what was stated, per part, the largest differences first."""
-    gap = {name: float(own["happened"]) - float(own["stated"]) for name, own in listed.items()}
+    confidence, residuals = m.confidence, side.kept - side.promised
+    gap = {name: float(residuals[mask].mean()) if mask.any() else 0.0 for name, mask in masks.items()}
     shown = sorted(gap, key=lambda name: -abs(gap[name]))[:_SHOWN_GROUPS]
-    rows = np.array([float(listed[name]["rows"]) for name in shown])
-    share = np.array([float(listed[name]["happened"]) for name in shown])
+    rows = np.array([max(1.0, float(masks[name].sum())) for name in shown])
+    share = np.array([float(side.kept[masks[name]].mean()) if masks[name].any() else 0.5 for name in shown])
     y = np.array([gap[name] for name in shown])
-    half = stats.norm.ppf(0.5 + sidak_confidence(confidence, len(listed)) / 2) * np.sqrt(
-        np.maximum(share * (1 - share), 1 / np.maximum(rows, 1)) / rows
+    half = stats.norm.ppf(0.5 + sidak_confidence(confidence, len(masks)) / 2) * np.sqrt(
+        np.maximum(share * (1 - share), 1 / rows) / rows
     )
     curve = Curve(
         name=f"happened minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
