@@ -27,7 +27,7 @@ _BOUND = 0.95
 def stated_slices(rows: Rows) -> dict[str, np.ndarray]:
     """Slices that the rows themselves name: groups and difficulty, as a code per row."""
     found: dict[str, np.ndarray] = {}
-    if (groups := rows.get("groups")) is not None:
+    if (groups := rows.get("group_cell")) is not None:
         found["group"] = np.unique(groups, return_inverse=True)[1].reshape(-1)
     if (difficulty := rows.get("difficulty")) is not None:
         found["difficulty"] = fifths(difficulty, rows.weights)
