@@ -20,11 +20,13 @@ from calipers import (
     auditing,
     conformal,
     datasets,
+    displays,
     engines,
     inference,
     integrations,
     metrics,
     performance,
+    results,
 )
 from calipers.auditing.history import Run
 from calipers.inputs import Weights, check_features
@@ -56,6 +58,15 @@ def ranking() -> RankComparison:
 
 
 # Class -> how to make one that is as large as in real work.
+CELL = results.PromiseCell(promise="coverage of the sets", slice="groups", answer="broken", value=0.8)
+
+
+def display(name: str) -> Any:
+    """A display of a curve of many points."""
+    curve = results.Curve(name="coverage", x=V, y=V)
+    return getattr(displays, name)(curve, {"title": "Coverage", "kind": "line"})
+
+
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "arrays.SortedColumn": lambda: arrays.SortedColumn(np.sort(V)),
     "auditing.Audit": audit,
@@ -86,6 +97,10 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "datasets.RegressionSet": lambda: datasets.RegressionSet("a.csv", "y", 300, 8, "somewhere", "CC0"),
     "datasets.ScoreSample": lambda: datasets.ScoreWorld().sample(300, random_state=0),
     "datasets.ScoreWorld": datasets.ScoreWorld,
+    "displays.CoverageDisplay": lambda: display("CoverageDisplay"),
+    "displays.DifficultyDisplay": lambda: display("DifficultyDisplay"),
+    "displays.ReliabilityDisplay": lambda: display("ReliabilityDisplay"),
+    "displays.TimeDisplay": lambda: display("TimeDisplay"),
     "engines.ArraySource": lambda: engines.ArraySource({"y_true": V, "intervals": np.zeros((400, 2))}),
     "engines.Rows": lambda: engines.Rows({"y_true": V, "intervals": np.zeros((400, 2))}),
     "engines.ConformalScores": lambda: engines.ConformalScores(np.sort(V)),
@@ -128,6 +143,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "performance.PinballLoss": performance.PinballLoss,
     "performance.PromiseMonitor": lambda: performance.PromiseMonitor(alpha=0.1).update(V < 1.0),
     "performance.RiskMonitor": lambda: performance.RiskMonitor(bound=0.1).update(V < -1.0),
+    "results.PromiseCell": lambda: CELL,
+    "results.PromiseTable": lambda: results.PromiseTable([CELL] * 50),
     "results.Curve": lambda: Curve(name="c", x=np.arange(500.0), y=np.arange(500.0)),
     "results.Estimate": estimate,
     "results.EstimateTable": lambda: EstimateTable([estimate()]),
