@@ -6,7 +6,9 @@ import functools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy import stats
 
 import calipers
 from calipers.auditing.checks import CHECKS
@@ -16,7 +18,9 @@ N = 900
 FIELDS = ("value", "std_error", "low", "high", "p_value", "null_low", "null_high", "n")
 # Rows are split or a model is fitted: copies of a row would cross the folds, so only the scale is asked for.
 SPLIT = ("ert ", "coverage where", "size saved")
-SPLIT_CODES = {"CAL202", "CAL203", "CAL302"}
+SPLIT_CODES = {"CAL202", "CAL203", "CAL302", "CAL505"}
+# What is stated once for all rows.
+STATED = ("alpha", "bound", "quantile_levels")
 
 
 def classification(rng):
@@ -46,7 +50,30 @@ def sets_at_two_levels(rng):
     return {"y_true": rows["y_true"], "sets": sets, "X": rows["X"], "alpha": [0.05, 0.2]}
 
 
-WORLDS = {"classification": classification, "regression": regression, "two levels": sets_at_two_levels}
+def distributions(rng):
+    y = rng.normal(size=N)
+    quantiles = pl.DataFrame({"0.1": np.full(N, -1.0), "0.5": np.zeros(N), "0.9": np.full(N, 1.28)})
+    groups = pl.DataFrame({"sex": rng.choice(["f", "m"], N), "site": rng.choice(["a", "b", "c"], N)})
+    return {
+        "y_true": y, "quantiles": quantiles, "pit": np.round(stats.norm.cdf(y / 1.1), 3), "groups": groups,
+        "time": np.arange(N, dtype=float), "X": rng.normal(size=(N, 2)),
+    }  # fmt: skip
+
+
+def promises_made_elsewhere(rng):
+    promised = np.round(rng.uniform(0.6, 0.99, N), 2)
+    groups = np.where(rng.random(N) < 0.3, "b", "a")
+    return {
+        "covered": rng.random(N) < promised - 0.1 * (groups == "b"), "promised": promised, "groups": groups,
+        "size": np.round(rng.random(N), 2), "loss": np.round(rng.beta(1, 9, N), 3), "bound": 0.08,
+        "ease": np.round(promised, 1), "time": np.arange(N, dtype=float), "X": rng.normal(size=(N, 2)),
+    }  # fmt: skip
+
+
+WORLDS = {
+    "classification": classification, "regression": regression, "two levels": sets_at_two_levels,
+    "distributions": distributions, "promises": promises_made_elsewhere,
+}  # fmt: skip
 
 
 @functools.cache
@@ -55,7 +82,7 @@ def world(name):
 
 
 def of_rows(given, which):
-    return {key: value if key == "alpha" else value[which] for key, value in given.items()}
+    return {key: value if key in STATED else value[which] for key, value in given.items()}
 
 
 def in_memory(given, **options):
@@ -91,9 +118,9 @@ each_world = pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("pieces", [1, 7, 100])
 def test_streamed_rows_give_the_audit_of_rows_in_memory(name, pieces):
     given = dict(world(name))
-    alpha = given.pop("alpha", 0.1)
+    alpha, bound = given.pop("alpha", 0.1), given.pop("bound", None)
     source = ArraySource(given, alpha=alpha, piece_rows=math.ceil(N / pieces))
-    found = calipers.audit(source=source, alpha=alpha, n_calibration=400, random_state=0)
+    found = calipers.audit(source=source, alpha=alpha, bound=bound, n_calibration=400, random_state=0)
     assert_same(found, reference(name))
 
 
@@ -102,7 +129,8 @@ def test_the_order_of_rows_does_not_matter(name):
     order = np.random.default_rng(8).permutation(N)
     found = in_memory(of_rows(world(name), order))
     # Without a time, drift is looked for along the file.
-    file_order = () if "time" in world(name) else ("chance that a later row", "share of misses of the next")
+    along = ("chance that a later row", "share of misses of the next", "change of the mean loss")
+    file_order = () if "time" in world(name) else along
     assert_same(found, reference(name), skip=file_order, skip_codes={"CAL601"} if file_order else set())
 
 
@@ -114,7 +142,7 @@ def test_whole_number_weights_are_repeated_rows(name):
         {k: v for k, v in of_rows(given, np.repeat(np.arange(N), counts)).items() if k != "row_id"}
     )
     weighted = in_memory(given | {"sample_weight": counts})
-    drawn = ("error rate of the next", "absolute error of the next", "share of misses of the next")
+    drawn = ("error rate of the next", "absolute error of the next", "share of misses of the next", "loss of the next")
     assert_same(
         weighted, repeated, skip=(*SPLIT, *drawn, "t_ss", "p_value_uniformity", "p-value uniformity"),
         skip_codes=SPLIT_CODES | {"CAL601"},

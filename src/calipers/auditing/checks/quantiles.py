@@ -47,7 +47,7 @@ def _quantiles(m: Measurements) -> CheckResult:
     over = float(worst) > level
     ends = (low - level, high - level) if over else (level - high, level - low)
     numbers = tuple(replace(e, name=f"share below quantile {key}") for key, e in shares.items())
-    score = (crps(rows["outcomes"], Q, levels=levels),) if len(levels) > 1 else ()
+    score = (crps(rows["outcomes"], Q, levels=levels, confidence=m.confidence),) if len(levels) > 1 else ()
     return replace(
         base,
         evidence=replace(worst, name=f"share below quantile {level:g}"),

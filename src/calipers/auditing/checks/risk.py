@@ -99,7 +99,10 @@ def groups_within_bound(m: Measurements, promise: None) -> CheckResult:
     if len(named) < 2:
         return replace(base, not_applicable="There is only one group; a comparison needs two.")
     together = sidak_confidence(m.confidence, len(named))
-    means = [mean_loss(m, loss[mask], f"mean loss of group {label}", together) for label, mask, _ in named]
+    means = [
+        replace(mean_loss(m, loss[mask], f"mean loss of group {label}", together), confidence=m.confidence)
+        for label, mask, _ in named
+    ]
     at = int(np.argmin([e.p_value if e.p_value is not None else 1.0 for e in means]))
     label, worst = named[at][0], means[at]
     p = min(1.0, float(worst.p_value or 1.0) * len(named))
