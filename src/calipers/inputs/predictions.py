@@ -9,6 +9,7 @@ import numpy as np
 from calipers.arrays import Array, as_array, namespace
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.labels import encode_labels, require_labels
+from calipers.inputs.option_checks import check_label
 from calipers.inputs.row_checks import array_size, count_true, first_true, numeric, place, require_finite
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
@@ -312,7 +313,7 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
 
 
 def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
-    positive = labels == pos_label
+    positive = labels == check_label(pos_label, name="pos_label")
     xp = namespace(labels)
     distinct = np.unique(labels.astype(str)) if _is_text(labels) else xp.unique_values(labels)
     if len(distinct) > 2:

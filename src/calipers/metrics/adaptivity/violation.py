@@ -17,6 +17,7 @@ from calipers.inputs import (
     check_same_length,
     check_vector,
 )
+from calipers.inputs.option_checks import check_flag
 from calipers.metrics.adaptivity.binning import (
     BINS_END_AT_ROWS,
     STRATA,
@@ -132,7 +133,7 @@ def t_cv(
         law=law,
         confidence=confidence,
         names=[f"ease bin {b + 1}" for b in range(n_bins)],
-        randomized=rng if randomized else None,
+        randomized=rng if check_flag(randomized, name="randomized") else None,
         reason=NO_EXACT_LAW if law is None else "",
     )
 
@@ -250,7 +251,7 @@ def escv(
             "For interval widths use sscv with strata of widths, or t_cv."
         )
     ends = tuple(np.unique(host).tolist())
-    side = "under" if one_sided else "both"
+    side = "under" if check_flag(one_sided, name="one_sided") else "both"
     return _by_size("ESCV", hits, sizes, ends, weights, alpha, n_calibration, confidence, side)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.exceptions import InputError
 from calipers.inputs import check_fraction
+from calipers.inputs.option_checks import check_number
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.selective.bounded_tests import mean_p_value, upper_bounds
 from calipers.metrics.selective.kept_rows import KeptRows, check_kept_rows
@@ -141,7 +142,7 @@ def last_certified(kept: KeptRows, starts: list[int], risk: float, delta: float)
 
 
 def _scaled_risk(risk: Any, kept: KeptRows) -> float:
-    scaled = (float(risk) - kept.low) / (kept.high - kept.low)
+    scaled = (check_number(risk, name="risk") - kept.low) / (kept.high - kept.low)
     if not 0 < scaled < 1:
         raise InputError(
             f"risk must lie strictly inside loss_range ({kept.low:g}, {kept.high:g}), got {risk}. "
