@@ -183,7 +183,7 @@ OTHERS: tuple[tuple[str, Callable[..., Any], Callable[[np.random.Generator], dic
      lambda rng: {"probabilities": rng.random(ROWS), "false_positive_cost": 1.0, "false_negative_cost": 3.0}),
     ("loss_ratio", calibration.loss_ratio, lambda rng: _pair(rng) | {"false_positive_cost": 1.0, "false_negative_cost": 3.0}),
     ("loss_ratio_curve", calibration.loss_ratio_curve, _pair),
-    ("cost_curve", calibration.cost_curve, lambda rng: _curve_rows(rng)),
+    ("cost_curve", calibration.cost_curve, _curve_rows),
     ("effective_sample_size", performance.effective_sample_size, lambda rng: {"weights": rng.random(ROWS)}),
     ("estimate_shift_weights", performance.estimate_shift_weights,
      lambda rng: {"X_old": rng.normal(size=(ROWS, 2)), "X_new": rng.normal(size=(ROWS, 2))}),

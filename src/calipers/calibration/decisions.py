@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from calipers.inputs import (
     check_same_length,
     check_weights,
 )
-from calipers.inputs.option_checks import check_number
 from calipers.inputs.row_checks import numeric
 from calipers.results import Curve, Estimate
 
@@ -67,7 +67,9 @@ def decision_threshold(false_positive_cost: float, false_negative_cost: float) -
     """The probability fp / (fp + fn) from which acting is the cheaper decision."""
     costs = {"false_positive_cost": false_positive_cost, "false_negative_cost": false_negative_cost}
     for name, cost in costs.items():
-        check_number(cost, name=name, low=0.0, high=_LARGEST_COST)
+        single = isinstance(cost, (int, float, Decimal, np.number)) and not isinstance(cost, bool)
+        if not (single and cost == cost and 0 <= cost <= _LARGEST_COST):  # refuses NaN too
+            raise InputError(f"{name} must be a finite number of at least 0, got {repr(cost)[:40]}.")
     if float(false_positive_cost) + float(false_negative_cost) == 0:
         raise InputError("false_positive_cost and false_negative_cost must not both be 0.")
     return float(false_positive_cost) / (float(false_positive_cost) + float(false_negative_cost))

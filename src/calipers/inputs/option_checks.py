@@ -25,8 +25,7 @@ def check_choice(value: Any, choices: Iterable[str], *, name: str) -> str:
     """
     known = tuple(choices)
     if not isinstance(value, str) or value not in known:
-        shown = ", ".join(f'"{word}"' for word in known)
-        raise InputError(f"{name} must be one of {shown}, got {repr(value)[:60]}.")
+        raise InputError(f"{name} must be one of {', '.join(known)}, got {repr(value)[:60]}.")
     return value
 
 

@@ -319,7 +319,7 @@ def by_label_state(entry: MetricEntry, options: dict[str, Any]) -> LabelState:
 
     chosen = dict(known_options(entry, options, ("alpha", "confidence", "criteria")))
     if "criteria" in chosen:
-        if not isinstance(chosen["criteria"], Iterable):
+        if not isinstance(chosen["criteria"], Iterable) or isinstance(chosen["criteria"], np.ndarray):
             raise InputTypeError(f"criteria must hold names such as OF, got {repr(chosen['criteria'])[:60]}.")
         chosen["criteria"] = tuple(_criterion(name) for name in chosen["criteria"])
     return LabelState(**chosen)

@@ -173,7 +173,7 @@ def _details(kept: KeptRows, at: int | None, risk: float, delta: float, error: f
         "mean_loss": mean,
         "bound": min(bound, float(risk)),
         "sentence": f"{100 * share:.1f} % of the rows, from certainty {threshold:.3g} on, have an expected "
-        f"loss of at most {risk:g} (seen: {mean:.3g})",
+        f"loss of at most {float(risk):g} (seen: {mean:.3g})",
     }
 
 
