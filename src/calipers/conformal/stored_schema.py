@@ -19,7 +19,7 @@ _ATTRIBUTES = {
     "grouping_": lambda value: value is None or callable(value),
     "estimator_": lambda value: hasattr(value, "predict"),
     "calibration_": lambda value: type(value).__name__ in _CALIBRATIONS,
-    "_training": lambda value: _is_finite(value, 2),
+    "_training": lambda value: not isinstance(value, np.ndarray) or bool(np.isfinite(value).all()),
 }
 _CALIBRATIONS = ("CalibrationScores", "WeightedScores")
 _REQUIRED = {
@@ -83,7 +83,3 @@ def _is_count(value: Any, least: int) -> bool:
 
 def _is_labels(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and len(set(value.tolist())) == len(value) > 0
-
-
-def _is_finite(value: Any, dimensions: int) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == dimensions and bool(np.isfinite(value).all())
