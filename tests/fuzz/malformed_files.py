@@ -85,7 +85,8 @@ def _bad_table(rng: np.random.Generator) -> pl.DataFrame:
 
 def _damage(content: bytes, rng: np.random.Generator) -> bytes:
     """The bytes, cut, flipped, repeated or preceded by others."""
-    made, at = bytearray(content), int(rng.integers(max(len(content), 1)))
+    made = bytearray(content or b"x")
+    at = int(rng.integers(len(made)))
     match int(rng.integers(6)):
         case 0:
             return bytes(made[:at])

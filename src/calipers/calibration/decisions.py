@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,12 +66,19 @@ def decision_threshold(false_positive_cost: float, false_negative_cost: float) -
     """The probability fp / (fp + fn) from which acting is the cheaper decision."""
     costs = {"false_positive_cost": false_positive_cost, "false_negative_cost": false_negative_cost}
     for name, cost in costs.items():
-        single = isinstance(cost, (int, float, Decimal, np.number)) and not isinstance(cost, bool)
-        if not (single and cost == cost and 0 <= cost <= _LARGEST_COST):  # refuses NaN too
+        single = isinstance(cost, (int, float, np.number)) and not isinstance(cost, bool)
+        if not (single and _is_affordable(cost) and cost >= 0):  # refuses NaN too
             raise InputError(f"{name} must be a finite number of at least 0, got {repr(cost)[:40]}.")
     if float(false_positive_cost) + float(false_negative_cost) == 0:
         raise InputError("false_positive_cost and false_negative_cost must not both be 0.")
     return float(false_positive_cost) / (float(false_positive_cost) + float(false_negative_cost))
+
+
+def _is_affordable(cost: Any) -> bool:
+    try:
+        return float(cost) <= _LARGEST_COST
+    except (OverflowError, TypeError):  # 10**400; a complex number
+        return False
 
 
 class _Rows(NamedTuple):

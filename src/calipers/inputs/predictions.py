@@ -14,6 +14,7 @@ from calipers.inputs.row_checks import (
     LARGEST_VALUE,
     array_size,
     count_true,
+    distinct_objects,
     first_true,
     numeric,
     place,
@@ -335,6 +336,8 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
 
 
 def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "O":
+        distinct_objects(labels, name)
     positive = labels == check_label(pos_label, name="pos_label")
     xp = namespace(labels)
     distinct = np.unique(labels.astype(str)) if _is_text(labels) else xp.unique_values(labels)

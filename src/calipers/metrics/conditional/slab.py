@@ -126,7 +126,7 @@ def worst_slab_coverage(
     """
     features, z = check_features(X), as_numpy(check_covered(covered))
     n = check_same_length(X=X, covered=covered)
-    check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
+    min_mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
     count, level = check_count(n_directions, name="n_directions"), check_confidence(confidence)
     target = None if alpha is None else 1.0 - check_alpha(alpha)
     if n < 4:
