@@ -244,7 +244,7 @@ def transductive_p_values(
     labels, codes = check_groups(y, check_same_length(y=y), name="y")
     inside = check_distances(train_distances, (len(codes), len(codes)), name="train_distances")
     new = check_distances(test_distances, (None, len(codes)), name="test_distances")
-    several = isinstance(n_neighbors, Iterable) and np.ndim(n_neighbors) > 0  # type: ignore[arg-type]
+    several = isinstance(n_neighbors, Iterable) and np.ndim(n_neighbors) > 0
     counts = list(n_neighbors) if several else [n_neighbors]  # type: ignore[arg-type]
     wanted = [check_count(k, name="n_neighbors") for k in counts]
     if not wanted:

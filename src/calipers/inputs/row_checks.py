@@ -235,7 +235,7 @@ def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InputError(f"{name} must be a whole number of at least {minimum}, got {repr(value)[:80]}.")
-    if value > _LARGEST_COUNT:
+    if int(value) > _LARGEST_COUNT:
         raise InputError(f"{name} must be at most {_LARGEST_COUNT}, got {str(value)[:20]}...")
     return int(value)
 
