@@ -8,6 +8,7 @@ python3 dev.py lint      ruff, format, mypy, import contract, docstrings
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py study     run a paper's experiment (studies/): python3 dev.py study NAME, or --help
 python3 dev.py docs      build the site into docs/_build/html
+python3 dev.py fuzz      mutated calls and malformed files: --minutes N, --seed S (tests/fuzz)
 python3 dev.py walk      follow README and quickstart to the letter, in a copy with nothing installed
 
 Every command makes `.venv` when there is none and installs what it needs when pyproject.toml has
@@ -44,6 +45,7 @@ EXTRAS = {
     "interop": ("interop",),
     "lint": ("lint", "test"),  # mypy reads the optional parts too
     "bench": ("test",),
+    "fuzz": ("test",),
     "study": ("plots", "forest"),  # the paper forecasts with a quantile forest
     "docs": ("docs",),
 }
@@ -320,6 +322,11 @@ def docs(options: argparse.Namespace, rest: list[str]) -> int:
     return code
 
 
+def fuzz(options: argparse.Namespace, rest: list[str]) -> int:
+    """Fuzz calls and files for a while: --minutes N, --seed S; every failure is printed with its seed."""
+    return run([PYTHON, "-m", "tests.fuzz", *rest])
+
+
 def walk(options: argparse.Namespace, rest: list[str]) -> int:
     """Follow the README and the pages for newcomers in a copy of the checkout that has nothing yet."""
     return run([sys.executable, ROOT / "tests" / "walk" / "newcomer.py", *rest])
@@ -333,6 +340,7 @@ COMMANDS = {
     "bench": bench,
     "study": study,
     "docs": docs,
+    "fuzz": fuzz,
     "walk": walk,
 }
 
@@ -345,7 +353,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="{" + ",".join(COMMANDS) + "}")
     for name, function in COMMANDS.items():
         # The studies have a help page of their own, which lists them.
-        own_help = name == "study"
+        own_help = name in {"study", "fuzz"}
         command = commands.add_parser(
             name, description=function.__doc__, allow_abbrev=False, add_help=not own_help
         )

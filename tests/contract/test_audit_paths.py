@@ -142,7 +142,12 @@ def test_whole_number_weights_are_repeated_rows(name):
         {k: v for k, v in of_rows(given, np.repeat(np.arange(N), counts)).items() if k != "row_id"}
     )
     weighted = in_memory(given | {"sample_weight": counts})
-    drawn = ("error rate of the next", "absolute error of the next", "share of misses of the next", "loss of the next")
+    drawn = (
+        "error rate of the next",
+        "absolute error of the next",
+        "share of misses of the next",
+        "loss of the next",
+    )
     assert_same(
         weighted, repeated, skip=(*SPLIT, *drawn, "t_ss", "p_value_uniformity", "p-value uniformity"),
         skip_codes=SPLIT_CODES | {"CAL601"},

@@ -66,7 +66,7 @@ def as_array(values: object, *, name: str) -> Array:
         return _column_to_numpy(values, name)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputTypeError(f"{name} is a sparse matrix; pass {name}.toarray() instead.")
-    if values is None or isinstance(values, (str, bytes, dict, set, frozenset)):
+    if values is None or isinstance(values, (str, bytes, dict, set, frozenset)) or callable(values):
         raise InputTypeError(f"{name} must be an array or a list, got {type(values).__name__}.")
     if isinstance(values, Iterator):
         raise InputTypeError(

@@ -100,7 +100,9 @@ def rows_of_arguments(
         "cluster": None if cluster is None else _cluster_labels(cluster, n),
         "ease": _rows_of(_check_ease(ease, X, seed), n, "ease"),
         "time": _rows_of(_checked_time(time), n, "time"),
-        "row_id": _rows_of(None if row_id is None else as_numpy(row_id, name="row_id"), n, "row_id"),
+        "row_id": _rows_of(
+            None if row_id is None else np.atleast_1d(as_numpy(row_id, name="row_id")), n, "row_id"
+        ),
         "sample_weight": check_weights(sample_weight, n),
     }
     return Rows(given, classes=labels, alpha=alphas, place=IN_MEMORY)

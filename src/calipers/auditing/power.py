@@ -18,6 +18,7 @@ from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import CalibrationLaw, CoverageLaw
 from calipers.inputs import check_alpha, check_count, check_fraction
+from calipers.inputs.option_checks import check_choice, check_number
 from calipers.metrics.reliability.range_law import range_quantile
 
 CHECKS = ("coverage", "group", "calibration")
@@ -105,8 +106,7 @@ def rows_needed(
     calipers.exceptions.InputError: no number of rows finds effect=0.05 with power 0.8: with 200 calibration
     rows the power never exceeds 0.722. Use more calibration rows, a larger effect or less power.
     """
-    if check not in CHECKS:
-        raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}.")
+    check_choice(check, CHECKS, name="check")
     alpha = check_alpha(alpha)
     power = check_fraction(power, name="power", meaning="It is the probability to find the effect")
     level = check_fraction(level, name="level", meaning="It is the level of the test")
@@ -123,22 +123,21 @@ def rows_needed(
 
 def _corrected(level: float, check: str, n_groups: Any, correction: str) -> float:
     n = check_count(n_groups, name="n_groups")
-    if correction not in CORRECTIONS:
-        raise InputError(f"correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}.")
+    check_choice(correction, CORRECTIONS, name="correction")
     if n > 1 and check != "group":
         raise InputError(f'n_groups belongs to check="group", got {n} with check={check!r}.')
     return level / n if correction == "holm" else -float(np.expm1(np.log1p(-level) / n))
 
 
 def _check_share(share: Any) -> float:
-    if isinstance(share, bool) or not 0 < share <= 1:
+    if not 0 < check_number(share, name="share") <= 1:
         raise InputError(f"share must lie above 0 and be at most 1, got {share}. It is a share of all rows.")
     return float(share)
 
 
 def _check_effect(effect: Any, alpha: float) -> float:
     """The effect, if the true coverage is possible and differs from the promised one."""
-    true = 1.0 - alpha - float(effect)
+    true = 1.0 - alpha - check_number(effect, name="effect")
     if effect == 0 or not -1e-12 <= true <= 1.0 + 1e-12:
         raise InputError(
             f"effect must differ from 0 and lie between -alpha = {-alpha:g} and 1 - alpha = {1 - alpha:g}, "

@@ -488,7 +488,9 @@ def _as_list(results: CheckResult | Iterable[CheckResult]) -> list[CheckResult]:
 
 def without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
     """The checks but those that are muted; an unknown code is an error."""
-    muted = {mute} if isinstance(mute, str) else set(mute)
+    if not isinstance(mute, Iterable):
+        raise InputError(f"mute must hold codes such as CAL201, got {repr(mute)[:60]}.")
+    muted = {mute} if isinstance(mute, str) else {str(code) for code in mute}
     unknown = muted - {check.code for check in checks}
     if unknown:
         known = ", ".join(check.code for check in checks)

@@ -11,7 +11,7 @@ from calipers.arrays import Array, RandomState, as_numpy, floating, generator
 from calipers.calibration.calibrator import BinaryCalibrator, CalibrationRows
 from calipers.calibration.isotonic import IsotonicCalibrator
 from calipers.calibration.links import LinkCalibrator
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_alpha, check_count
 from calipers.metrics import calibration_error, calibration_tests
 from calipers.metrics.row_scores import event_brier_rows
@@ -130,6 +130,11 @@ class ConditionalCalibrator(BinaryCalibrator):
     def _candidates(self) -> list[BinaryCalibrator]:
         if self.calibrators is None:
             return [LinkCalibrator("spline"), IsotonicCalibrator()]
+        if not isinstance(self.calibrators, (list, tuple)) or not all(
+            hasattr(one, "fit") and hasattr(one, "get_params") for one in self.calibrators
+        ):
+            shown = repr(self.calibrators)[:60]
+            raise InputTypeError(f"calibrators must be a list of calibrators, got {shown}.")
         return list(self.calibrators)
 
     def _map(self, scores: Array) -> Array:

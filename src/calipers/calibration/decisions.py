@@ -18,6 +18,7 @@ from calipers.inputs import (
     check_same_length,
     check_weights,
 )
+from calipers.inputs.row_checks import numeric
 from calipers.results import Curve, Estimate
 
 
@@ -58,15 +59,26 @@ def bayes_decision(probabilities: Any, *, false_positive_cost: float, false_nega
     return check_positive_probabilities(probabilities) >= threshold
 
 
+_LARGEST_COST = 1e150
+
+
 def decision_threshold(false_positive_cost: float, false_negative_cost: float) -> float:
     """The probability fp / (fp + fn) from which acting is the cheaper decision."""
     costs = {"false_positive_cost": false_positive_cost, "false_negative_cost": false_negative_cost}
     for name, cost in costs.items():
-        if not (isinstance(cost, (int, float, np.number)) and math.isfinite(cost) and cost >= 0):
-            raise InputError(f"{name} must be a finite number of at least 0, got {cost!r}.")
-    if false_positive_cost + false_negative_cost == 0:
+        single = isinstance(cost, (int, float, np.number)) and not isinstance(cost, bool)
+        if not (single and _is_affordable(cost) and cost >= 0):  # refuses NaN too
+            raise InputError(f"{name} must be a finite number of at least 0, got {repr(cost)[:40]}.")
+    if float(false_positive_cost) + float(false_negative_cost) == 0:
         raise InputError("false_positive_cost and false_negative_cost must not both be 0.")
     return float(false_positive_cost) / (float(false_positive_cost) + float(false_negative_cost))
+
+
+def _is_affordable(cost: Any) -> bool:
+    try:
+        return float(cost) <= _LARGEST_COST
+    except (OverflowError, TypeError):  # 10**400; a complex number
+        return False
 
 
 class _Rows(NamedTuple):
@@ -342,9 +354,9 @@ def check_thresholds(thresholds: Any) -> np.ndarray:
     """Cost parameters strictly between 0 and 1; 0.05 to 0.95 in steps of 0.05 by default."""
     if thresholds is None:
         return np.arange(1, 20) / 20
-    grid = np.atleast_1d(np.asarray(as_numpy(thresholds, name="thresholds"), dtype=np.float64))
+    grid = as_numpy(numeric(np.atleast_1d(as_numpy(thresholds, name="thresholds")), "thresholds"))
     if grid.ndim != 1 or not grid.size or not ((grid > 0) & (grid < 1)).all():
-        raise InputError(f"thresholds must lie strictly between 0 and 1, got {thresholds!r}.")
+        raise InputError(f"thresholds must lie strictly between 0 and 1, got {repr(thresholds)[:60]}.")
     return grid
 
 

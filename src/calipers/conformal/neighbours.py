@@ -23,7 +23,7 @@ from calipers.conformal.transduction import (
     row_blocks,
 )
 from calipers.exceptions import InputError
-from calipers.inputs import check_alphas, check_count, exact_level
+from calipers.inputs import check_alphas, check_count, exact_level, require_finite
 
 
 class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
@@ -148,6 +148,7 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}.")
         wanted = check_count(self.n_neighbors, name="n_neighbors")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X = require_finite(X, name="X")  # also numbers whose squares overflow
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         block = self._training_distances(X)
@@ -273,7 +274,7 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
     def _ranks(self, X: Any) -> Iterator[tuple[RankCounts, np.ndarray]]:
         """Counts and tau (m, 1) of every batch of new objects."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = require_finite(validate_data(self, X, dtype=[np.float64, np.float32], reset=False), name="X")
         if self.metric == "precomputed":
             check_distances(X, (None, self.n_features_in_), name="X")
         draws = NewDraws.of(len(X), spawn(self.random_state, 2)[1], smoothed=self.smoothed)

@@ -32,6 +32,7 @@ from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
+from calipers.inputs.option_checks import check_flag, check_number
 from calipers.inputs.row_checks import count_true, first_true, missing_mask, numeric, place
 
 _BLOCK = 6 << 10
@@ -324,10 +325,11 @@ def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomSta
     """One tau per test row on the device of the scores, or None for tau = 1."""
     m = int(scores.shape[0])
     if tau is None:
-        return on_device_of(generator(random_state).random(m), scores) if smoothed else None
-    given = as_numpy(tau, name="tau") if np.ndim(tau) == 0 else as_array(tau, name="tau")
+        smooth = check_flag(smoothed, name="smoothed")
+        return on_device_of(generator(random_state).random(m), scores) if smooth else None
+    given = as_array(tau, name="tau")
     if given.ndim == 0:
-        given = np.full(m, float(given))
+        given = np.full(m, check_number(as_numpy(given)[()], name="tau"))
     if tuple(given.shape) != (m,):
         raise InputError(f"tau must be one number or one per test row ({m}), got shape {tuple(given.shape)}.")
     given = require_finite(numeric(given, "tau"), name="tau")

@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy
 from calipers.inputs import check_count, check_vector, exact_level
+from calipers.inputs.option_checks import check_flag
 
 
 def conformal_rank(n: int, alpha: Any) -> int:
@@ -148,7 +149,7 @@ def interval_ranks(n: int, alpha: Any, *, tight: bool = False) -> tuple[int, int
     half = exact_level(alpha) / 2
     count = check_count(n, name="n", minimum=0)
     tail = (count + 1) * half
-    lower = tail.numerator // tail.denominator if tight else _ceil(tail) - 1
+    lower = tail.numerator // tail.denominator if check_flag(tight, name="tight") else _ceil(tail) - 1
     return lower, _ceil((count + 1) * (1 - half))
 
 

@@ -27,8 +27,9 @@ from calipers.arrays import (
     undo_row_order,
 )
 from calipers.conformal.blocks import row_blocks
-from calipers.exceptions import InputError, InputTypeError
+from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, require_finite
+from calipers.inputs.option_checks import check_number
 from calipers.inputs.row_checks import first_true, numeric, place
 
 _BLOCK = 1 << 17
@@ -460,7 +461,8 @@ def _checked(P: Any, u: Any) -> tuple[Array, Array | None]:
 def check_uniforms(u: Any, P: Array) -> Array:
     """One u in [0, 1) per row, on the device of P."""
     n = int(P.shape[0])
-    given = np.full(n, float(u)) if isinstance(u, (int, float)) else as_array(u, name="u")
+    single = isinstance(u, (int, float)) and not isinstance(u, bool)
+    given = np.full(n, check_number(u, name="u")) if single else as_array(u, name="u")
     if tuple(given.shape) != (n,):
         raise InputError(f"u must be one number or one per row ({n}), got shape {tuple(given.shape)}.")
     given = canonical(require_finite(numeric(given, "u"), name="u"))
@@ -473,8 +475,7 @@ def check_uniforms(u: Any, P: Array) -> Array:
 
 
 def _not_negative(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InputTypeError(f"{name} must be a number, got {type(value).__name__}.")
-    if not 0 <= value < float("inf"):
+    number = check_number(value, name=name)
+    if not 0 <= number <= 1e150:
         raise InputError(f"{name} must be finite and not negative, got {value}.")
-    return float(value)
+    return number

@@ -10,8 +10,8 @@ import numpy as np
 
 from calipers.arrays import as_numpy
 
-# Fitted attribute -> whether what it holds can be what `fit` left there.
 _CALIBRATIONS = ("CalibrationScores", "WeightedScores")
+# Fitted attribute -> whether what it holds can be what `fit` left there.
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda value: _is_count(value, 1),
     "n_calibration_": lambda value: _is_count(value, 1),
@@ -21,7 +21,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "grouping_": lambda value: value is None or callable(value),
     "estimator_": lambda value: hasattr(value, "predict"),
     "calibration_": lambda value: type(value).__name__ in _CALIBRATIONS,
-    "_training": lambda value: _is_finite(value, 2),
+    "_training": lambda value: not isinstance(value, np.ndarray) or bool(np.isfinite(value).all()),
 }
 _REQUIRED = {
     "ConformalClassifier": ("estimator_", "classes_", "n_features_in_"),
@@ -55,15 +55,16 @@ def check_stored(predictor: Any) -> None:
         if lost := [name for name in _CALIBRATED if name not in found]:
             raise ValueError(f"it lacks {lost[0]!r}")
         if type(found["calibration_"]).__name__ == "CalibrationScores":
-            _check_scores(found["calibration_"], found["n_calibration_"])
+            _check_scores(found["calibration_"], int(found["n_calibration_"]))
 
 
-def _check_scores(scores: Any, n: int) -> None:
-    """Sorted within cells, the cells one after another, and as many as rows were calibrated on."""
+def _check_scores(scores: Any, most: int) -> None:
+    """Sorted within cells, the cells one after another, and not more than rows were calibrated on."""
     ordered, starts, sizes = (as_numpy(getattr(scores, name)) for name in ("ordered", "starts", "sizes"))
     new_run = as_numpy(scores.new_run)
-    if ordered.ndim != 1 or len(ordered) != n + 1 or int(sizes.sum()) != n or (sizes < 0).any():
-        raise ValueError(f"the scores are not those of {n} calibration rows")
+    n = ordered.size - 1  # rows that set the edges of difficulty bins have no score
+    if ordered.ndim != 1 or not 0 < n <= most or int(sizes.sum()) != n or (sizes < 0).any():
+        raise ValueError(f"the scores are not those of {most} calibration rows")
     if len(sizes) != (scores.n_groups + 1) * scores.n_labels or not np.array_equal(
         starts, np.append(0, np.cumsum(sizes))
     ):
@@ -72,7 +73,7 @@ def _check_scores(scores: Any, n: int) -> None:
     if np.isnan(values).any() or not np.isnan(ordered[-1]) or new_run.shape != (max(n - 1, 0),):
         raise ValueError("the calibration scores are incomplete")
     same_cell = ~np.isin(np.arange(1, n), starts)
-    if (np.diff(values)[same_cell] < 0).any():
+    if (values[1:] < values[:-1])[same_cell].any():
         raise ValueError("the calibration scores are not in order")
     if not np.array_equal(new_run, ~same_cell | (values[1:] != values[:-1])):
         raise ValueError("the ties of the calibration scores are not theirs")
@@ -84,7 +85,3 @@ def _is_count(value: Any, least: int) -> bool:
 
 def _is_labels(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and len(set(value.tolist())) == len(value) > 0
-
-
-def _is_finite(value: Any, dimensions: int) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == dimensions and bool(np.isfinite(value).all())

@@ -19,7 +19,8 @@ from calipers.conformal.neighbour_measures import (
     Step,
 )
 from calipers.exceptions import InputError
-from calipers.inputs import check_count, check_groups
+from calipers.inputs import check_count, check_groups, check_same_length
+from calipers.inputs.option_checks import check_choice, check_flag
 from calipers.inputs.row_checks import numeric, require_finite
 
 MEASURES = ("ratio", "probability", "predictability")
@@ -84,6 +85,7 @@ class Bag:
         label_conditional: bool,
         generator: np.random.Generator,
     ) -> None:
+        label_conditional = check_flag(label_conditional, name="label_conditional")
         self.codes, self.n_classes, self.label_conditional = codes, n_classes, label_conditional
         self.wanted = sorted(set(wanted))
         self.measure = learn_measure(measure, blocks, codes, n_classes, self.wanted[-1], generator)
@@ -238,12 +240,12 @@ def transductive_p_values(
     >>> transductive_p_values(inside, y, new).round(3).tolist()
     [[1.0, 0.167]]
     """
-    given = as_numpy(y, name="y")
-    labels, codes = check_groups(given, len(given), name="y")
+    check_choice(measure, MEASURES, name="measure")
+    labels, codes = check_groups(y, check_same_length(y=y), name="y")
     inside = check_distances(train_distances, (len(codes), len(codes)), name="train_distances")
     new = check_distances(test_distances, (None, len(codes)), name="test_distances")
-    several = isinstance(n_neighbors, Iterable)
-    counts = list(n_neighbors) if isinstance(n_neighbors, Iterable) else [n_neighbors]
+    several = isinstance(n_neighbors, Iterable) and np.ndim(n_neighbors) > 0
+    counts = list(n_neighbors) if several else [n_neighbors]  # type: ignore[arg-type]
     wanted = [check_count(k, name="n_neighbors") for k in counts]
     if not wanted:
         raise InputError("n_neighbors must hold at least one number, got an empty list.")
@@ -279,7 +281,7 @@ class NewDraws:
     def of(cls, m: int, generator: np.random.Generator, *, smoothed: bool) -> NewDraws:
         """Three draws per object, row by row; without smoothing tau is 1."""
         numbers = generator.random((m, 3))
-        tau = numbers[:, 0].copy() if smoothed else np.ones(m)
+        tau = numbers[:, 0].copy() if check_flag(smoothed, name="smoothed") else np.ones(m)
         return cls(tau, Draws(numbers[:, 1].copy(), numbers[:, 2].copy()))
 
 

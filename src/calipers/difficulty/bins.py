@@ -14,6 +14,7 @@ from calipers.difficulty.easiness import answer_spread, as_predict, ease_under, 
 from calipers.difficulty.transformations import TransformOptions, draw_transforms
 from calipers.exceptions import InputError, SmallSampleWarning, warn
 from calipers.inputs import check_count, check_fraction, check_vector, exact_level
+from calipers.inputs.option_checks import check_number
 
 _TIED = (
     "ease values are tied at an edge, so coverage per bin is close to 1 - alpha, not guaranteed; "
@@ -45,10 +46,11 @@ def uniform_mass_limits(total: float, n_bins: int) -> np.ndarray:
     ([0, 2, 5, 7, 10], [0, 0, 1, 1, 2])
     """
     check_count(n_bins, name="n_bins")
+    check_number(total, name="total", low=0.0, high=1e150)
     if isinstance(total, (int, np.integer)):
         # Python integers: b N does not overflow.
         return np.array([b * int(total) // n_bins for b in range(n_bins + 1)])
-    return np.linspace(0.0, total, n_bins + 1)
+    return np.linspace(0.0, float(total), n_bins + 1)
 
 
 def uniform_mass_bins(ease: Any, n_bins: int) -> np.ndarray:

@@ -25,6 +25,7 @@ from calipers.difficulty.similarity import Kernel, similarity_of
 from calipers.difficulty.transformations import Transform, TransformOptions, draw_transforms
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count, require_finite
+from calipers.inputs.row_checks import numeric
 
 # Numbers handed to the model at once when no batch_size is given.
 _ENTRIES = 1 << 23
@@ -211,6 +212,10 @@ def ease_from_outputs(
 
 
 def _groups(transformed: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    if not isinstance(transformed, Iterable) or (hasattr(transformed, "ndim") and transformed.ndim == 0):
+        raise InputTypeError(
+            f"transformed must hold arrays of answers, got {type(transformed).__name__}. Pass a list of them."
+        )
     source = iter(transformed)
     while group := list(islice(source, size)):
         yield group
@@ -237,6 +242,8 @@ def _answers(values: Any, name: str) -> Array:
         array = array[:, 0]
     if array.ndim not in (1, 2):
         raise InputError(f"{name} must be (n, K) or (n,), got shape {tuple(array.shape)}.")
+    if array.ndim == 2:
+        array = require_finite(numeric(array, name), name=name)
     return array
 
 

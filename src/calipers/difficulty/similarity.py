@@ -83,7 +83,7 @@ def similarity_of(similarity: Any, clean: Array, unit: float | str) -> Kernel:
     """
     if callable(similarity):
         return _Users(similarity)
-    if similarity not in NAMES:
+    if not isinstance(similarity, str) or similarity not in NAMES:
         raise InputError(f"similarity must be one of {', '.join(NAMES)} or a callable, got {similarity!r}.")
     if clean.ndim == 2:
         if similarity == "exp_abs":

@@ -290,6 +290,10 @@ def wanted_pieces(pieces: Sequence[Piece], states: States) -> Sequence[Piece]:
 def engine_of(engine: str | Engine) -> Engine:
     """The engine of that name, or the object itself."""
     if not isinstance(engine, str):
+        if not hasattr(engine, "reduce"):
+            raise InputError(
+                f'engine must be "local", "dask", "spark" or an engine, got {repr(engine)[:60]}.'
+            )
         return engine
     if engine == "local":
         return LocalEngine()

@@ -197,7 +197,8 @@ class _Problem:
         log_odds = self.design @ theta
         log_odds += self.offset
         likelihood = logistic_log_likelihood(log_odds, self.outcomes, self.weights)
-        pull = 0.5 * float(self.precision @ (theta - self.start) ** 2)
+        with np.errstate(over="ignore"):  # a step that far is not taken
+            pull = 0.5 * float(self.precision @ (theta - self.start) ** 2)
         return _Point(theta, log_odds, likelihood, pull - likelihood)
 
     def slopes(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:

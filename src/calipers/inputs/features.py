@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy, frame_columns, is_frame, short_repr
 from calipers.exceptions import InputError, InputTypeError
-from calipers.inputs.row_checks import missing_mask
+from calipers.inputs.row_checks import LARGEST_VALUE, missing_mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,11 +155,12 @@ def _from_matrix(array: np.ndarray, name: str) -> Features:
 
 
 def _refuse_infinite(features: Features, name: str) -> None:
-    infinite = np.isinf(features.values)
+    infinite = np.abs(features.values) > LARGEST_VALUE
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
+        what = "infinite value(s)" if np.isinf(features.values[row, column]) else "value(s) beyond 1e150"
         raise InputError(
-            f"{name} has {int(infinite.sum())} infinite value(s) (first at row {row}, "
+            f"{name} has {int(infinite.sum())} {what} (first at row {row}, "
             f"column {features.names[column]!r})."
         )
 

@@ -138,12 +138,29 @@ def _encode_host(labels: np.ndarray, n_classes: int, classes: Any, name: str) ->
 
 def _are_plain(classes: Any, n_classes: int) -> bool:
     """Whether the classes are 0, 1, ..., K - 1 in this order, so that a label is its own column."""
-    given = as_numpy(classes, name="classes")
+    given = class_labels(classes)
     return given.dtype.kind in "iu" and np.array_equal(given, np.arange(n_classes))
 
 
 def _are_indices(labels: np.ndarray, n_classes: int) -> bool:
     return bool(labels.size) and int(labels.min()) >= 0 and int(labels.max()) < n_classes
+
+
+def class_labels(classes: Any) -> np.ndarray:
+    """The labels of the columns as an array (K,).
+
+    Examples
+    --------
+    >>> from calipers.inputs.labels import class_labels
+    >>> class_labels(["no", "yes"])
+    array(['no', 'yes'], dtype='<U3')
+    """
+    given = as_numpy(classes, name="classes")
+    if given.ndim != 1 or not given.size:
+        raise InputError(f"classes must name the columns, one label each, got {repr(classes)[:60]}.")
+    if given.dtype.kind == "O":
+        distinct_objects(given, "classes")
+    return given
 
 
 def check_classes(
@@ -159,7 +176,7 @@ def check_classes(
     array(['no', 'yes'], dtype='<U3')
     """
     if classes is not None:
-        given = as_numpy(classes, name="classes")
+        given = class_labels(classes)
         if given.shape != (n_classes,):
             raise InputError(
                 f"classes must name the {n_classes} columns, got shape {given.shape}. "

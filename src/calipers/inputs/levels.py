@@ -69,7 +69,12 @@ def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
     """
     if isinstance(alpha, (numbers.Number, Decimal, str)) or alpha is None or np.ndim(alpha) == 0:
         return np.full(n, check_alpha(alpha, name=name))
-    values = np.asarray(as_numpy(alpha, name=name), dtype=float)
+    try:
+        values = np.asarray(as_numpy(alpha, name=name), dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(
+            f"{name} must be a number, or numbers of the rows, got {repr(alpha)[:60]}."
+        ) from None
     if values.shape != (n,):
         raise InputError(
             f"{name} must be one number or have one entry per row ({n}), got shape {values.shape}."
@@ -147,9 +152,10 @@ def snap_to_fraction(value: float) -> Fraction:
 
 def _inside_unit(value: Any, name: str, meaning: str) -> float | Fraction | Decimal:
     number = _number(value, name)
-    if not 0 < number < 1:  # also refuses NaN
-        hint = ", not a percentage." if number > 1 else "."
-        raise InputError(f"{name} must lie strictly between 0 and 1, got {value}. {meaning}{hint}")
+    inside = not (isinstance(number, Decimal) and number.is_nan()) and 0 < number < 1  # also refuses NaN
+    if not inside or float(number) in (0.0, 1.0):
+        hint = ", not a percentage." if number == number and number > 1 else "."
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {str(value)[:40]}. {meaning}{hint}")
     return number
 
 
@@ -164,4 +170,7 @@ def _number(value: Any, name: str) -> float | Fraction | Decimal:
         return value
     if isinstance(value, np.floating) and not isinstance(value, float):
         return float(str(value))  # float32(0.1) means 0.1, not 0.10000000149
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} is too large a number, got {str(value)[:40]}...") from None

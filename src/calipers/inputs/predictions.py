@@ -9,7 +9,17 @@ import numpy as np
 from calipers.arrays import Array, as_array, namespace
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.labels import encode_labels, require_labels
-from calipers.inputs.row_checks import array_size, count_true, first_true, numeric, place, require_finite
+from calipers.inputs.option_checks import check_label
+from calipers.inputs.row_checks import (
+    LARGEST_VALUE,
+    array_size,
+    count_true,
+    distinct_objects,
+    first_true,
+    numeric,
+    place,
+    require_finite,
+)
 
 # Softmax outputs written with four digits still sum to 1 within this; logits and percentages do not.
 ROW_SUM_TOLERANCE = 1e-3
@@ -193,6 +203,7 @@ def check_intervals(intervals: Any, *, name: str = "intervals") -> Array:
             f"got shape {tuple(array.shape)}."
         )
     array = require_finite(numeric(array, name), name=name, infinite=True)
+    _refuse_beyond(array, name)
     crossed = array[:, 0, ...] > array[:, 1, ...]
     if count := count_true(crossed):
         index = first_true(crossed)
@@ -203,6 +214,19 @@ def check_intervals(intervals: Any, *, name: str = "intervals") -> Array:
             f"(first at {place(crossed)}: {low:g} > {high:g})."
         )
     return array
+
+
+def _refuse_beyond(array: Array, name: str) -> None:
+    """Refuse finite ends so large that a squared width overflows; infinite ones say that there is no end."""
+    xp = namespace(array)
+    reach = max(-float(xp.min(array)), float(xp.max(array))) if array_size(array) else 0.0
+    if reach > LARGEST_VALUE:
+        beyond = xp.isfinite(array) & (xp.abs(array) > LARGEST_VALUE)
+        if bool(xp.any(beyond)):
+            raise InputError(
+                f"{name} has {count_true(beyond)} value(s) beyond 1e150 (first at {place(beyond)}). "
+                "Rescale them, or write inf for an end that does not exist."
+            )
 
 
 def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str, Array]:
@@ -312,7 +336,9 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
 
 
 def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
-    positive = labels == pos_label
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "O":
+        distinct_objects(labels, name)
+    positive = labels == check_label(pos_label, name="pos_label")
     xp = namespace(labels)
     distinct = np.unique(labels.astype(str)) if _is_text(labels) else xp.unique_values(labels)
     if len(distinct) > 2:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
 from calipers.exceptions import InputError, InputTypeError
+
+# No sum of squares of so many such numbers overflows.
+LARGEST_VALUE, _LARGEST_COUNT = 1e150, 10**12
 
 
 def check_same_length(**arrays: Array | None) -> int:
@@ -24,6 +28,8 @@ def check_same_length(**arrays: Array | None) -> int:
     """
     given = {name: array for name, array in arrays.items() if array is not None}
     lengths = {name: _length(array, name) for name, array in given.items()}
+    if not lengths:
+        raise InputTypeError(f"{', '.join(arrays) or 'the rows'} must be given, got None.")
     if len(set(lengths.values())) > 1:
         names = " and ".join([", ".join(list(lengths)[:-1]), list(lengths)[-1]])
         found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
@@ -119,7 +125,7 @@ def _first_other(array: np.ndarray) -> str:
 def _objects_to_float(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "O":
         raise TypeError
-    return np.array([np.nan if v is None else float(v) for v in array.ravel()]).reshape(array.shape)
+    return np.array([np.nan if _is_missing(v) else float(v) for v in array.ravel()]).reshape(array.shape)
 
 
 def require_finite(array: Array, *, name: str, infinite: bool = False) -> Array:
@@ -137,8 +143,12 @@ def require_finite(array: Array, *, name: str, infinite: bool = False) -> Array:
     if _is_finite(array, infinite):
         return array
     xp = namespace(array)
-    nan = xp.isnan(array)
-    kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", ~xp.isfinite(array))
+    nan, infinities = xp.isnan(array), ~xp.isfinite(array)
+    kind, mask = ("NaN", nan) if bool(xp.any(nan)) else ("infinite value(s)", infinities)
+    if not bool(xp.any(mask)):
+        kind, mask = "value(s) beyond 1e150", xp.abs(array) > LARGEST_VALUE
+    if not bool(xp.any(mask)):
+        raise InputError(f"{name} has no value beyond 1e-150, too little to be squared. Rescale it.")
     raise InputError(
         f"{name} has {count_true(mask)} {kind} of {array_size(array)} values (first at {place(mask)})."
     )
@@ -150,7 +160,13 @@ def _is_finite(array: Array, infinite: bool) -> bool:
         return True
     xp = namespace(array)
     low = xp.min(array)  # a NaN anywhere makes it NaN
-    return bool(low == low) if infinite else bool(xp.isfinite(low) & xp.isfinite(xp.max(array)))
+    if infinite:
+        return bool(low == low)
+    high = xp.max(array)
+    if not xp.isdtype(array.dtype, "real floating") or float(xp.finfo(array.dtype).max) <= LARGEST_VALUE:
+        return bool(xp.isfinite(low) & xp.isfinite(high))
+    reach = max(-float(low), float(high))  # NaN makes one of them NaN
+    return low == low and high == high and (reach == 0 or 1 / LARGEST_VALUE <= reach <= LARGEST_VALUE)
 
 
 def array_size(array: Array) -> int:
@@ -218,7 +234,9 @@ def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
     calipers.exceptions.InputError: n_bins must be a whole number of at least 1, got 0.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+        raise InputError(f"{name} must be a whole number of at least {minimum}, got {repr(value)[:80]}.")
+    if int(value) > _LARGEST_COUNT:
+        raise InputError(f"{name} must be at most {_LARGEST_COUNT}, got {str(value)[:20]}...")
     return int(value)
 
 
@@ -299,8 +317,17 @@ def missing_mask(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "O":
         return np.zeros(array.shape, dtype=bool)
     # pandas' NA is neither equal nor unequal to itself, NaN is unequal: both are "not equal".
-    flags = [v is None or type(v).__name__ in {"NAType", "NaTType"} or v != v for v in array.ravel()]
+    flags = [_is_missing(v) for v in array.ravel()]
     return np.array(flags, dtype=bool).reshape(array.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    try:
+        return bool(value != value)
+    except (ArithmeticError, TypeError, ValueError):  # a signalling NaN; an array in a cell
+        return isinstance(value, Decimal)
 
 
 def check_time(time: Any, *, name: str = "time") -> np.ndarray:
@@ -312,7 +339,10 @@ def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     >>> check_time(["1970-01-01", "1970-01-01T00:00:01"]).tolist()
     [0.0, 1000000.0]
     """
-    values = as_numpy(time, name=name).reshape(-1)
+    values = as_numpy(time, name=name)
+    if values.ndim != 1 and values.shape[1:] != (1,):
+        raise InputError(f"{name} must have one entry per row, got shape {values.shape}.")
+    values = values.reshape(-1)
     if values.dtype.kind in "OUS":
         try:
             values = values.astype(str).astype("datetime64[us]")

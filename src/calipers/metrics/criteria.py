@@ -13,7 +13,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_numpy, on_device_of
 from calipers.deprecation import renamed_arguments
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import Moments
 from calipers.inputs import (
     Weights,
@@ -25,6 +25,7 @@ from calipers.inputs import (
     exact_level,
     sets_at,
 )
+from calipers.inputs.option_checks import check_choice
 from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria_estimates import (
     CRITERIA,
@@ -119,6 +120,8 @@ def efficiency(
     >>> [round(float(table[name]), 3) for name in ("S", "N", "OF", "OE", "U", "M")]
     [1.1, 2.5, 0.4, 1.5, 0.275, 1.0]
     """
+    if phi is not None and not callable(phi):
+        raise InputTypeError(f"phi must be a function on [0, 1], got {repr(phi)[:60]}.")
     state = efficiency_state(
         _EFFICIENCY, {"alpha": alpha, "confidence": check_confidence(confidence), "phi": phi}
     )
@@ -261,8 +264,7 @@ def efficiency_curve(
     >>> efficiency_curve([0], [[0.5, 0.25]], alpha=[0.1, 0.3, 0.6]).y.tolist()
     [2.0, 1.0, 0.0]
     """
-    if criterion not in LEVEL_DEPENDENT:
-        raise InputError(f"criterion must be one of {', '.join(LEVEL_DEPENDENT)}, got {criterion!r}.")
+    check_choice(criterion, LEVEL_DEPENDENT, name="criterion")
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
     levels, _ = check_alphas(np.arange(1, 100) / 100 if alpha is None else alpha)
     level = check_confidence(confidence)
@@ -294,7 +296,7 @@ def _check(
 
 
 def _criterion(name: str) -> str:
-    if name not in CRITERIA and name not in TIE_BREAKS:
+    if not isinstance(name, str) or name not in CRITERIA | TIE_BREAKS:
         raise InputError(f"there is no criterion {name!r}; known are {', '.join(CRITERIA | TIE_BREAKS)}.")
     return name
 
@@ -319,6 +321,8 @@ def by_label_state(entry: MetricEntry, options: dict[str, Any]) -> LabelState:
 
     chosen = dict(known_options(entry, options, ("alpha", "confidence", "criteria")))
     if "criteria" in chosen:
+        if not isinstance(chosen["criteria"], Iterable) or isinstance(chosen["criteria"], np.ndarray):
+            raise InputTypeError(f"criteria must hold names such as OF, got {repr(chosen['criteria'])[:60]}.")
         chosen["criteria"] = tuple(_criterion(name) for name in chosen["criteria"])
     return LabelState(**chosen)
 

@@ -13,6 +13,7 @@ from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError
 from calipers.inference import Moments, State, mean_estimate
 from calipers.inputs import check_alphas, check_confidence, exact_level
+from calipers.inputs.option_checks import check_flag
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.states.moments import MomentState
@@ -73,7 +74,11 @@ def regression_efficiency(
     >>> {name: round(float(e), 3) for name, e in table.items()}
     {'size at 0.1': 6.0, 'size at 0.3': 2.0, 'integrated p-value': 0.8}
     """
-    options = {"alpha": alpha, "confidence": check_confidence(confidence), "step": step}
+    options = {
+        "alpha": alpha,
+        "confidence": check_confidence(confidence),
+        "step": check_flag(step, name="step"),
+    }
     given = {"intervals": intervals, "sample_weight": sample_weight}
     return cast("EstimateTable", over_one_block(widths_state(_ENTRY, options), given))
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from calipers.arrays import Array, as_numpy, count_along
 from calipers.conformal import conformal_rank
-from calipers.exceptions import InputError
 from calipers.inference import CoverageLaw, ShareCounts, State
 from calipers.inputs import (
     NO_EXACT_LAW,
@@ -17,6 +16,7 @@ from calipers.inputs import (
     exact_level,
 )
 from calipers.inputs.covered import is_covered
+from calipers.inputs.option_checks import check_choice
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 
@@ -156,8 +156,7 @@ def coverage_law(m: int, alpha: Any, n_calibration: int | None) -> CoverageLaw:
 def _with_null(
     fields: dict[str, Any], whole: bool, alpha: Any, n_calibration: int | None, alternative: str
 ) -> dict[str, Any]:
-    if alternative not in ("two-sided", "less", "greater"):
-        raise InputError(f'alternative must be "two-sided", "less" or "greater", got {alternative!r}.')
+    check_choice(alternative, ("two-sided", "less", "greater"), name="alternative")
     check_alpha(alpha)
     if not whole:
         return fields | {"reason": NO_EXACT_LAW}

@@ -22,6 +22,7 @@ from calipers.inputs import (
     covered_by_sets,
     encode_labels,
 )
+from calipers.inputs.option_checks import check_flag
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.states.moments import MomentState
@@ -133,6 +134,7 @@ def p_value_uniformity(
     n = check_same_length(y_true=y_true, p_values=p_values)
     codes = encode_labels(y_true, int(table.shape[1]), classes=classes, table=p_values)
     own = as_numpy(covered_by_sets(codes, table)).astype(np.float64)
+    smoothed = check_flag(smoothed, name="smoothed")
     distance = float(_distance(own[None, :], smoothed)[0])
     half = math.sqrt(math.log(2 / (1 - check_confidence(confidence))) / (2 * n))
     fields: dict[str, Any] = {

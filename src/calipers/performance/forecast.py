@@ -12,6 +12,7 @@ from calipers.conformal.ranks import order_statistic
 from calipers.exceptions import InputError
 from calipers.inference import clopper_pearson
 from calipers.inputs import check_alpha, check_confidence, check_vector
+from calipers.inputs.option_checks import check_number
 from calipers.performance.guarantee import Guarantee, Side, end_ranks, losses_needed
 from calipers.performance.shift import shifted_intervals
 from calipers.results import Curve, Estimate
@@ -88,7 +89,7 @@ class LossForecast:
         self.losses_, self.alpha, self.tight = values, alpha, tight
         self._target, self._condition = target, condition
         self._rows_per_loss, self._train_size, self._n_rows = rows_per_loss, train_size, n_rows
-        self.limits = (float(limits[0]), float(limits[1]))
+        self.limits = _check_limits(limits)
 
     def interval(self, alpha: Any = None) -> tuple[float, float]:
         """Closed two-sided interval for the next loss, eq. 15-16.
@@ -324,3 +325,16 @@ def forecast_losses(
     [0.037, 3.185]
     """
     return LossForecast(losses, alpha, tight=tight, limits=limits)
+
+
+def _check_limits(limits: Any) -> tuple[float, float]:
+    """The smallest and the largest loss there can be."""
+    if (
+        not isinstance(limits, (tuple, list, np.ndarray))
+        or len(np.atleast_1d(np.asarray(limits, object))) != 2
+    ):
+        raise InputError(f"limits must be the smallest and the largest loss, got {repr(limits)[:60]}.")
+    low, high = (check_number(end, name="limits") for end in limits)
+    if low > high:
+        raise InputError(f"limits must be the smallest and the largest loss, got {low:g} and {high:g}.")
+    return low, high

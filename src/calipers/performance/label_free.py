@@ -148,7 +148,7 @@ class LabelFreePerformance(BaseEstimator):
         self._kind()  # a loss that makes no sense is refused before anything is read
         rng = generator(self.random_state)
         self._seed = int(rng.integers(2**63))
-        n = check_same_length(probabilities=probabilities, y=y, X=X)
+        n = check_same_length(probabilities=probabilities, y=y)
         self.n_reference_, self.features_ = n, None if X is None else _features(X, n)
         self._model = self._model_of(probabilities, y, folds_of(n, rng), int(rng.integers(2**31 - 1)))
         ratio = self._kind() == "ratio"

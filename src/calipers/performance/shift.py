@@ -15,7 +15,16 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.conformal.weighted import weighted_quantiles
 from calipers.exceptions import InputError
-from calipers.inputs import Features, align_features, check_features, check_vector, check_weights, exact_level
+from calipers.inputs import (
+    Features,
+    align_features,
+    check_count,
+    check_features,
+    check_vector,
+    check_weights,
+    exact_level,
+)
+from calipers.inputs.option_checks import check_choice
 from calipers.performance.guarantee import Side
 from calipers.performance.indicator_table import indicator_table
 
@@ -68,6 +77,7 @@ def shifted_intervals(
     new = np.asarray(as_numpy(check_vector(new_weights, name="new_weights")), dtype=np.float64)
     if (new < 0).any():
         raise InputError(f"new_weights must not be negative, got {new.min()} at row {int(np.argmin(new))}.")
+    check_choice(side, ("two-sided", "upper", "lower"), name="side")
     share = exact_level(alpha) / (2 if side == "two-sided" else 1)
     ends = np.column_stack([np.full(new.size, -np.inf), np.full(new.size, np.inf)])
     if side != "lower":
@@ -109,6 +119,7 @@ def effective_sample_size(weights: Any) -> float:
     values = check_vector(weights, name="weights")
     mass = check_weights(values, values.shape[0], name="weights")
     assert mass is not None  # noqa: S101 - for the type checker; only None stays None
+    mass = mass / mass.max()  # only proportions count, and squares of tiny weights are lost
     return float(mass.sum() ** 2 / (mass**2).sum())
 
 
@@ -156,7 +167,11 @@ def estimate_shift_weights(
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     X, y = labelled_sources(X_old, X_new, names=("X_old", "X_new"))
-    n_old = int(np.sum(y == 0))
+    n_old, cv = int(np.sum(y == 0)), check_count(cv, name="cv", minimum=2)
+    if min(n_old, y.size - n_old) < cv:
+        raise InputError(
+            f"X_old and X_new must have at least {cv} rows each (cv), got {n_old}, {y.size - n_old}."
+        )
     seed = int(generator(random_state).integers(2**31 - 1))
     folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
     model = default_classifier() if classifier is None else classifier

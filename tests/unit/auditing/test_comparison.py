@@ -204,4 +204,4 @@ def test_the_page_of_a_comparison_is_self_contained() -> None:
     assert "https://" not in page
     assert "<a>" not in page.replace("<a class", "")
     assert "conditional error" in page
-    assert found.to_markdown().startswith("## Calipers comparison of <a> and b")
+    assert found.to_markdown().startswith("## Calipers comparison of &lt;a> and b")

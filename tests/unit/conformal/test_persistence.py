@@ -66,6 +66,13 @@ def test_a_loaded_predictor_gives_the_same_answers(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["predictor.skops"]
 
 
+def test_a_predictor_by_distances_is_saved_too(tmp_path):
+    inside = np.abs(X[:, :1] - X[:, 0])
+    predictor = TransductiveKNNClassifier(metric="precomputed").fit(inside, Y)
+    again = load_predictor(saved(tmp_path, predictor))
+    np.testing.assert_array_equal(again.predict_set(inside[::7]), predictor.predict_set(inside[::7]))
+
+
 def test_a_type_that_is_not_trusted_is_refused_until_it_is_named(tmp_path):
     forest = RandomForestClassifier(3, random_state=0)
     path = saved(tmp_path, ConformalClassifier(forest, calibration_size=0.4, random_state=0).fit(X, Y))

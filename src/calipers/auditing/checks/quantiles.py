@@ -37,7 +37,9 @@ def _quantiles(m: Measurements) -> CheckResult:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     levels = [float(level) for level in frame_columns(rows.given["quantiles"])]
     Q = as_numpy(rows.given["quantiles"]).astype(float)
-    shares = quantile_calibration(rows["outcomes"], Q, levels=levels, n_calibration=m.design.n_calibration)
+    shares = quantile_calibration(
+        rows["outcomes"], Q, levels=levels, n_calibration=m.design.n_calibration, confidence=m.confidence
+    )
     p_values = np.array([1.0 if e.p_value is None else e.p_value for e in shares.values()])
     at = int(np.argmin(p_values))
     level, worst = levels[at], list(shares.values())[at]

@@ -30,6 +30,7 @@ from calipers.difficulty import uniform_mass_limits
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
 from calipers.inputs import Weights
+from calipers.inputs.row_checks import numeric
 from calipers.metrics.equal_values import EQUAL
 
 # The strata of the RAPS paper, for sizes and for ranks, by their upper ends: [0,1] [2,3] [4,6] ...
@@ -247,7 +248,8 @@ def stratum_codes(values: np.ndarray, ends: Sequence[float]) -> np.ndarray:
 
 def check_strata(ends: Any, values: np.ndarray, *, name: str) -> tuple[float, ...]:
     """Increasing upper ends that hold every value."""
-    limits = tuple(float(end) for end in as_numpy(ends, name="strata").ravel())
+    array = as_numpy(ends, name="strata").ravel()
+    limits = tuple(as_numpy(numeric(array, "strata")).tolist())
     if not limits or any(not a < b for a, b in pairwise(limits)):
         raise InputError(f"strata must be increasing upper ends, such as {STRATA}, got {list(limits)}.")
     if (largest := float(np.max(values))) > limits[-1] * (1 + EQUAL):

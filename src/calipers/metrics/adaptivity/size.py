@@ -16,7 +16,7 @@ from calipers.arrays import (
     namespace,
     on_device_of,
 )
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import SimulatedLaw, run_sum_permutation_test
 from calipers.inputs import (
     NO_EXACT_LAW,
@@ -123,6 +123,8 @@ def t_ss(
     >>> print(t_ss(rank, size, ease, random_state=0))
     T-SS 0.971 [0.953, 0.983] at 95 %; a predictor whose size ignores difficulty would read up to ...
     """
+    if ease is None:
+        raise InputTypeError("ease must be an array or a list, got NoneType.")
     difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
     n_bins = check_count(n_bins, name="n_bins")
     columns, origin = _with_squares(difficulty, sizes)

@@ -11,6 +11,7 @@ import numpy as np
 from calipers.arrays import Array, RandomState, as_numpy, generator, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length, check_vector
+from calipers.inputs.option_checks import check_flag
 from calipers.metrics.adaptivity.binning import (
     BINS_END_AT_ROWS,
     STRATA,
@@ -126,7 +127,13 @@ def t_cv(
         bins, rows, lambda: places_in_order(bins, as_numpy(score), rows.mass), names, n_calibration
     )
     return worst_estimate(
-        "T-CV", bins, null, confidence=confidence, rng=rng, n_draws=draws, randomized=randomized
+        "T-CV",
+        bins,
+        null,
+        confidence=confidence,
+        rng=rng,
+        n_draws=draws,
+        randomized=check_flag(randomized, name="randomized"),
     )
 
 
@@ -248,7 +255,10 @@ def escv(
             "For interval widths use sscv with strata of widths, or t_cv."
         )
     ends = tuple(np.unique(host).tolist())
-    names, side = [f"size {end:g}" for end in ends], "under" if one_sided else "both"
+    names, side = (
+        [f"size {end:g}" for end in ends],
+        "under" if check_flag(one_sided, name="one_sided") else "both",
+    )
     return _over_strata("ESCV", rows, sizes, ends, names, n_calibration, confidence, random_state, side=side)
 
 

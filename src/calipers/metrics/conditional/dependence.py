@@ -17,6 +17,7 @@ from calipers.inputs import (
     check_same_length,
     check_vector,
 )
+from calipers.inputs.option_checks import check_number
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
 from calipers.metrics.states.gathered import in_content_order
@@ -205,9 +206,10 @@ def _squared_median_distance(values: np.ndarray, codes: np.ndarray) -> float:
 
 
 def _positive(bandwidth: float) -> float:
-    if not 0 < bandwidth < math.inf:
-        raise InputError(f"bandwidth must be positive and finite, got {bandwidth}.")
-    return float(bandwidth)
+    scale = check_number(bandwidth, name="bandwidth", low=0.0, high=1e150)
+    if not scale:
+        raise InputError("bandwidth must be positive and finite, got 0.")
+    return scale
 
 
 _SIZE = {"question": "everywhere", "inputs": ("covered", "size"), "merge": "gather", "weighted": False}

@@ -11,6 +11,8 @@ from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NullLaw, ShareCounts, SimulatedLaw, sidak_confidence
 from calipers.inference.minimum_law import MinimumLaw
 from calipers.inputs import check_confidence
+from calipers.inputs.option_checks import check_flag
+from calipers.inputs.row_checks import numeric
 from calipers.metrics.conditional.strata import Strata, binned_strata, group_strata
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
@@ -276,7 +278,7 @@ def size_stratified_coverage(
     >>> size_stratified_coverage([1, 1, 0, 1], [1, 1, 2, 2], alpha=0.1).details["worst"]
     '2.0'
     """
-    sizes = np.asarray(as_numpy(size), dtype=float)
+    sizes = np.asarray(numeric(as_numpy(size, name="size"), "size"), dtype=float)
     sizes = pool_equal(sizes) if sizes.ndim == 1 and np.isfinite(sizes).all() else sizes
     strata = binned_strata(
         covered, sizes, n_bins, name="size", alpha=alpha, n_calibration=n_calibration,
@@ -326,7 +328,7 @@ def label_stratified_coverage(
 
 
 def _group_weights(counts: ShareCounts, weighted: bool) -> np.ndarray:
-    if weighted:
+    if check_flag(weighted, name="weighted"):
         return np.asarray(counts.totals / counts.totals.sum())
     return np.full(len(counts.totals), 1.0 / len(counts.totals))
 

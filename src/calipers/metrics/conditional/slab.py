@@ -142,7 +142,7 @@ def worst_slab_coverage(
         covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
     )
     features = replace(features, values=kept["X"])
-    check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
+    min_mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
     count, level = check_count(n_directions, name="n_directions"), check_confidence(confidence)
     n_behind = check_one_threshold(n_calibration)
     if len(rows) < 4:

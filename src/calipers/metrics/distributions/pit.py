@@ -11,7 +11,7 @@ from scipy import stats
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inference import NO_EXACT_LAW
-from calipers.inputs import check_confidence, check_vector, check_weights
+from calipers.inputs import check_confidence, check_same_length, check_vector, check_weights
 from calipers.inputs.weights import effective_size
 from calipers.metrics.distributions.anderson_darling import anderson_darling, anderson_darling_p_value
 from calipers.metrics.entry import MetricEntry
@@ -83,7 +83,7 @@ def pit_uniformity(pit: Any, *, confidence: float = 0.95, sample_weight: Any = N
     """
     u = as_numpy(check_vector(pit, name="pit")).astype(np.float64)
     _refuse_outside(u)
-    weights = check_weights(sample_weight, len(u))
+    weights = check_weights(sample_weight, check_same_length(pit=pit, sample_weight=sample_weight))
     w = np.ones(len(u)) if weights is None else weights
     return uniformity_of(u[w > 0], w[w > 0], check_confidence(confidence))
 

@@ -11,7 +11,7 @@ from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inputs import check_vector, require_finite
 from calipers.inputs.levels import check_fraction
-from calipers.inputs.row_checks import numeric
+from calipers.inputs.row_checks import LARGEST_VALUE, numeric
 
 _MEANING = "It is the level of a quantile (0.1 for the 10 % quantile)"
 
@@ -47,7 +47,10 @@ def check_quantiles(y_true: Any, quantiles: Any, levels: Sequence[float]) -> tup
         raise InputError(
             f"quantiles must be (n, {len(levels)}), one column per level, got shape {array.shape}."
         )
-    return y, np.asarray(require_finite(table, name="quantiles", infinite=True))
+    table = np.asarray(require_finite(table, name="quantiles", infinite=True))
+    if np.any((np.abs(table) > LARGEST_VALUE) & np.isfinite(table)):
+        raise InputError("quantiles has values beyond 1e150, too large to be squared. Rescale them.")
+    return y, table
 
 
 def crossing_rows(quantiles: np.ndarray, levels: Sequence[float]) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
-from calipers.exceptions import InputError
 from calipers.inference import NO_EXACT_LAW, State
 from calipers.inference.staged_law import staged_law
 from calipers.inputs import check_alpha, check_count, check_covered, check_same_length, check_weights
 from calipers.inputs.levels import check_row_alpha
+from calipers.inputs.option_checks import check_choice
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.over_time.change_points import change_details
@@ -113,8 +113,7 @@ def change_over_time(
     >>> change.details["changed_at"], change.p_value < 1e-4
     (np.datetime64('2024-05-31'), True)
     """
-    if null not in NULLS:
-        raise InputError(f'null must be "flat" or "target", got {null!r}.')
+    check_choice(null, NULLS, name="null")
     given = {"covered": as_numpy(check_covered(covered)), "time": as_numpy(time, name="time")}
     n = check_same_length(covered=covered, time=time, sample_weight=sample_weight)
     check_weights(sample_weight, n)

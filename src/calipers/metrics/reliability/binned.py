@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState
-from calipers.exceptions import InputError
 from calipers.inference import State
 from calipers.inputs import check_confidence, check_count
+from calipers.inputs.option_checks import check_choice
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.reliability.binned_states import BinState
 from calipers.metrics.reliability.calibration_test import N_DRAWS
@@ -111,8 +111,7 @@ def expected_calibration_error(
     >>> round(perfect.value, 4), round(perfect.details["noise_floor"], 4)
     (0.0374, 0.0388)
     """
-    if strategy not in ("uniform", "quantile"):
-        raise InputError(f'strategy must be "uniform" or "quantile", got {strategy!r}.')
+    check_choice(strategy, ("uniform", "quantile"), name="strategy")
     rows = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
     ).to_host()

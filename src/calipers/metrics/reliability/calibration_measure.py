@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from calipers.arrays import RandomState, as_array
-from calipers.exceptions import InputError
 from calipers.inputs import check_confidence, check_count
+from calipers.inputs.option_checks import check_choice
 from calipers.metrics.reliability.bucket_walk import walk_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions
 from calipers.metrics.reliability.calibration_test import N_DRAWS
@@ -117,8 +117,7 @@ def calibration_error(
     'up to 0.93 the model is over-confident by 0.18: it states 0.462 on average and 0.278 happens (92.6 % of
     rows)'
     """
-    if multiclass not in MULTICLASS:
-        raise InputError(f"multiclass must be one of {', '.join(MULTICLASS)}, got {multiclass!r}.")
+    check_choice(multiclass, MULTICLASS, name="multiclass")
     options = CalibrationOptions(
         confidence=check_confidence(confidence),
         n_models=check_count(n_models, name="n_models"),

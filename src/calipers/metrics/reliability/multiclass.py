@@ -10,6 +10,8 @@ import numpy as np
 from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
+from calipers.inputs.labels import class_labels
+from calipers.inputs.option_checks import check_label
 from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
 
 
@@ -89,7 +91,8 @@ def check_reliability_rows(
         ).top_label()
     if classes is None:
         return check_binary_rows(y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight)
-    known = as_numpy(classes, name="classes").tolist()
+    known = class_labels(classes).tolist()
+    pos_label = None if pos_label is None else check_label(pos_label, name="pos_label")
     pos_label = known[-1] if pos_label is None else pos_label
     if pos_label not in known:
         raise InputError(f"pos_label={pos_label!r} is not in classes.")
@@ -101,7 +104,7 @@ def check_reliability_rows(
 
 def _class_names(y_true: Any, classes: Any, n_classes: int) -> list[Any]:
     if classes is not None:
-        return list(as_numpy(classes).tolist())
+        return list(class_labels(classes).tolist())
     labels = as_numpy(y_true)
     distinct = (
         sorted(set(labels.ravel().tolist())) if labels.dtype.kind in "OUS" else np.unique(labels).tolist()

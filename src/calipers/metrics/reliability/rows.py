@@ -19,6 +19,7 @@ from calipers.inputs import (
     check_weights,
     require_column_order,
 )
+from calipers.inputs.option_checks import check_label
 from calipers.inputs.weights import are_whole
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
@@ -160,7 +161,7 @@ def _positive_column(scores: Array, labels: Array, pos_label: Any, name: str) ->
     if pos_label is None or scores.ndim != 2 or scores.shape[1] != 2:
         return check_positive_probabilities(scores, name=name)
     matrix = check_probabilities(scores, name=name)
-    distinct = sorted(set(as_numpy(labels).tolist()) | {pos_label})
+    distinct = sorted(set(as_numpy(labels).tolist()) | {check_label(pos_label, name="pos_label")})
     if len(distinct) > 2:
         raise InputError(
             f"y_true must hold two labels, got {len(distinct)} with pos_label={pos_label!r}. "

@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.exceptions import InputError
 from calipers.inputs import check_fraction
+from calipers.inputs.option_checks import check_number
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.selective.bounded_tests import mean_p_value, upper_bounds
 from calipers.metrics.selective.kept_rows import KeptRows, check_kept_rows
@@ -150,7 +151,7 @@ def last_certified(kept: KeptRows, starts: list[int], risk: float, delta: float)
 
 
 def _scaled_risk(risk: Any, kept: KeptRows) -> float:
-    scaled = (float(risk) - kept.low) / (kept.high - kept.low)
+    scaled = (check_number(risk, name="risk") - kept.low) / (kept.high - kept.low)
     if not 0 < scaled < 1:
         raise InputError(
             f"risk must lie strictly inside loss_range ({kept.low:g}, {kept.high:g}), got {risk}. "
@@ -182,7 +183,7 @@ def _details(kept: KeptRows, at: int | None, risk: float, delta: float, error: f
         "mean_loss": mean,
         "bound": min(bound, float(risk)),
         "sentence": f"{100 * share:.1f} % of the rows, from certainty {lowest:.6g} on, have an expected "
-        f"loss of at most {risk:g} (seen: {mean:.3g})",
+        f"loss of at most {float(risk):g} (seen: {mean:.3g})",
     }
 
 

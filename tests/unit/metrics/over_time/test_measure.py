@@ -307,7 +307,7 @@ def test_too_many_times_are_refused_with_the_remedy(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"null": "none"}, 'null must be "flat" or "target"'),
+        ({"null": "none"}, "null must be one of flat, target"),
         ({"alpha": 1.5}, "alpha must lie strictly between 0 and 1"),
         ({"alpha": np.full(50, 1.5)}, r"alpha must lie between 0 and 1 in every row, got 1.5 at row 0"),
         ({"alpha": np.full(49, 0.1)}, "one entry per row"),

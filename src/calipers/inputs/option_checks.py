@@ -1,0 +1,89 @@
+"""Options that are no data: a choice among words, a switch, a number."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import as_numpy
+from calipers.exceptions import InputError, InputTypeError
+
+
+def check_choice(value: Any, choices: Iterable[str], *, name: str) -> str:
+    """One of the words.
+
+    Examples
+    --------
+    >>> from calipers.inputs.option_checks import check_choice
+    >>> check_choice("upper", ("upper", "lower"), name="side")
+    'upper'
+    """
+    known = tuple(choices)
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{name} must be one of {', '.join(known)}, got {repr(value)[:60]}.")
+    return value
+
+
+def check_flag(value: Any, *, name: str) -> bool:
+    """True or False; 0 and 1 are taken too.
+
+    Examples
+    --------
+    >>> from calipers.inputs.option_checks import check_flag
+    >>> check_flag(True, name="weighted")
+    True
+    """
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, numbers.Integral) and value in (0, 1)):
+        return bool(value)
+    raise InputTypeError(f"{name} must be True or False, got {repr(value)[:60]}.")
+
+
+def check_number(value: Any, *, name: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A number from ``low`` to ``high``, both included, and finite where they are not.
+
+    Examples
+    --------
+    >>> from calipers.inputs.option_checks import check_number
+    >>> check_number(3, name="penalty", low=0.0)
+    3.0
+    """
+    single = as_numpy(value)[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(single, (bool, np.bool_)) or not isinstance(single, (numbers.Real, Decimal)):
+        raise InputTypeError(f"{name} must be a number, got {repr(value)[:60]}.")
+    try:
+        number = float(single)
+    except (OverflowError, ValueError):
+        raise InputError(f"{name} must be a finite number, got {str(value)[:40]}.") from None
+    if not low <= number <= high:  # refuses NaN too
+        bounds = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of at least {low:g}"
+        raise InputError(f"{name} must be a number {bounds}, got {number:g}.")
+    return number
+
+
+def check_label(value: Any, *, name: str) -> Any:
+    """A single label: text or a number, not missing, not several.
+
+    Examples
+    --------
+    >>> from calipers.inputs.option_checks import check_label
+    >>> check_label("yes", name="pos_label")
+    'yes'
+    """
+    single = value.item() if isinstance(value, np.generic) else value
+    missing = single is None or type(single).__name__ in {"NAType", "NaTType"}
+    if missing or np.ndim(single) != 0 or not hasattr(type(single), "__hash__") or not _is_hashable(single):
+        raise InputTypeError(f"{name} must be a single label, got {repr(value)[:60]}.")
+    return value
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
