@@ -203,7 +203,7 @@ def test_the_time_column_is_read_and_is_no_feature(capsys: pytest.CaptureFixture
     main(["audit", "days.csv", "--time", "day", "--json"])
     document = json.loads(capsys.readouterr().out)
     drift = next(f for f in document["findings"] if f["code"] == "CAL601")
-    assert (drift["severity"], drift["title"]) == ("warning", "losses drift with time")
+    assert (drift["severity"], drift["title"]) == ("issue", "losses drift with time")
     assert "X" not in document["about"]["given"]
 
 

@@ -36,7 +36,7 @@ def shares_of(values: list[float]) -> np.ndarray:
     return (array - array.min()) / np.ptp(array)
 
 
-@pytest.mark.parametrize("name", ["coverage_by_expectation", "coverage_along_time"])
+@pytest.mark.parametrize("name", ["coverage_by_expectation", "CAL204_over_time_coverage0"])
 def test_points_stand_at_the_same_places(name: str, pictures: dict[str, dict]) -> None:
     drawn = re.findall(r'<circle class="dot c0" cx="([\d.]+)" cy="([\d.]+)"', draw(pictures[name]))
     x, y = (shares_of([float(pair[i]) for pair in drawn]) for i in (0, 1))

@@ -22,7 +22,7 @@ ModelOption = Annotated[
 ]
 TargetOption = Annotated[str, typer.Option("--target", help="Column to predict.")]
 LossOption = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--loss",
         help="squared (default), absolute, log, zero_one, hinge, ... or a scorer's name. With --unlabelled: "
@@ -68,7 +68,7 @@ def command(
     data: DataOption,
     model: ModelOption = None,
     target: TargetOption = "y_true",
-    loss: LossOption = None,
+    loss: LossOption = "squared",
     losses: LossesOption = None,
     alpha: LevelOption = 0.1,
     algorithm: AlgorithmOption = False,
@@ -94,16 +94,18 @@ def command(
     from calipers.cli.terminal import say
 
     if unlabelled is not None:
-        return _without_labels(data, unlabelled, target, loss, alpha, seed, as_json=as_json)
+        return _without_labels(
+            data, unlabelled, target, None if loss == "squared" else loss, alpha, seed, as_json=as_json
+        )
     if losses is not None:
         forecast = _from_losses(data, losses, alpha)
     else:
-        options = {"loss": loss or "squared", "alpha": alpha, "points_per_loss": batch, "random_state": seed}
+        options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
         fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
         more = fits | {"on_failure": on_failure, "progress": True} if algorithm else {}
         forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
     if plot is not None:
-        _draw(forecast, "losses" if losses else str(model), losses or loss or "squared", plot)
+        _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
     if as_json:
         _print_json(_document(forecast))
     else:

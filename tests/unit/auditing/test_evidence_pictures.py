@@ -43,7 +43,7 @@ def test_the_cells_hold_the_rows_of_the_sample(houses: Audit) -> None:
 
 
 def test_time_is_shown_as_dates(houses: Audit) -> None:
-    for name in ("coverage_along_time", "loss_along_the_file"):
+    for name in ("CAL204_over_time_coverage0", "loss_along_the_file"):
         (curve,) = next(p for p in houses.pictures if p.name == name).curves
         assert curve.details["dates"]
         days = curve.x.astype("datetime64[s]").astype("datetime64[D]")
@@ -60,5 +60,5 @@ def test_a_class_that_is_off_has_its_own_reliability_diagram() -> None:
     assert "Class 1" in picture.title
     assert picture.curves[0].null_low is not None
     assert picture.curves[0].details["mass"][-1] == pytest.approx(1.0)
-    (gap,) = next(p for p in found.pictures if p.name == "calibration_along_time").curves
+    (gap,) = next(p for p in found.pictures if p.name == "CAL506_over_time_probability0").curves
     assert gap.null_low.max() < 0 < gap.null_high.min()

@@ -44,7 +44,7 @@ def test_the_snippet_of_a_code_runs_as_printed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     finding = next(f for f in audits[code].faults if f.code == code)
-    if code == "CAL601":  # drift is not mended by a threshold
+    if code in {"CAL507", "CAL601", "CAL602", "CAL603"}:  # not mended by a threshold or a map
         assert finding.repair == ""
         return
     names: dict[str, object] = {"found": audits[code]}

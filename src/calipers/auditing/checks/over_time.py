@@ -15,7 +15,7 @@ from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
 from calipers.displays.curves import are_dates
-from calipers.inference import clopper_pearson, sidak_confidence
+from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
 from calipers.results import Curve, Estimate
@@ -32,6 +32,7 @@ _PLACES = 10
 # A stretch of time may miss the promise by this many tolerances of the whole before anybody should act.
 TIME_TOLERANCE = 1.5
 _PIECES = 20
+_NULL_LEVEL = 0.95
 _FEWEST_ROWS = 40
 
 
@@ -181,13 +182,16 @@ def _picture(
     shift = 0.0 if promise.per_row else promise.promised
     centres = np.array([np.median(side.rows["time"][piece]) for piece in pieces])
     dated = are_dates(side.rows["time"])
+    noise = np.array([np.sqrt(np.sum(t * (1 - t))) / len(t) for t in (side.promised[p] for p in pieces)])
+    band = normal_quantile(_NULL_LEVEL) * np.sqrt(side.design_effect) * noise
     curve = Curve(
         name=f"{promise.name} over time",
         x=centres / 1e6 if dated else centres,
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
-        y_label="happened minus stated" if promise.per_row else "coverage",
-        method="pieces of equally many rows, Clopper-Pearson",
+        y_label="happened minus stated" if promise.per_row else "coverage", null_level=_NULL_LEVEL,
+        null_low=np.maximum(shift - band, -1.0), null_high=np.minimum(shift + band, 1.0),
+        method="pieces of equally many rows, Clopper-Pearson; normal band of kept promises",
         details={"dates": dated, "rows": np.array([len(piece) for piece in pieces])},
     )  # fmt: skip
     what = "Happened minus stated" if promise.per_row else "Coverage"

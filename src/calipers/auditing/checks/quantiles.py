@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from calipers.arrays import as_numpy, frame_columns
-from calipers.auditing import repairs
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -62,7 +61,6 @@ def _quantiles(m: Measurements) -> CheckResult:
         f"{100 * level:g} %.",
         clean="As many outcomes lie below every quantile as stated, up to sampling noise.",
         where=f"quantile {level:g}",
-        repair=repairs.reconformalise(m.task, 0.1),
         estimates=(*numbers, *score),
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
         rows=lambda given: given.at(at)["below_quantile"],
@@ -107,7 +105,6 @@ def _pit(m: Measurements) -> CheckResult:
         f"lie {100 * (level + gap):.1f} % of the outcomes.",
         clean="The PIT values are spread evenly, as those of right distributions are.",
         where=f"PIT up to {level:.2f}",
-        repair=repairs.reconformalise(m.task, 0.1),
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),
         rows=lambda given: given["pit"] <= level,
