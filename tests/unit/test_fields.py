@@ -45,12 +45,14 @@ def test_a_column_can_be_chosen_for_every_field_by_every_name(field, tmp_path: P
             "other": [7.0, 8.0],
         }
     )
+    chosen, column = ("mine*", "mine0.5") if field.layout == "per level" else ("mine", "mine")
+    frame = frame.rename({"mine": column})
     if field.layout == "per class":
         frame = frame.drop("lower", "upper").with_columns(y_true=pl.Series(["mine", "mine"]), mine=pl.lit(1))
     frame.write_parquet(tmp_path / "rows.parquet")
     for name in field.names:
-        source = FileSource(str(tmp_path / "rows.parquet"), ColumnChoice(**{name: "mine"}), features=True)
-        assert "mine" in next(source.opened()).roles.columns[field.argument].values()
+        source = FileSource(str(tmp_path / "rows.parquet"), ColumnChoice(**{name: chosen}), features=True)
+        assert column in next(source.opened()).roles.columns[field.argument].values()
     settings = Settings(**{field.option: "mine"})
     assert settings.columns().chosen == {field.name: ("mine",)}
     assert field.option in SETTING_OPTIONS
@@ -67,10 +69,14 @@ def test_npz_files_hold_any_argument_under_its_own_name(tmp_path: Path) -> None:
         "p_values": np.full((2, 2), 0.3), "X": np.array([[1.0], [2.0]]), "groups": np.array(["a", "b"]),
         "ease": np.array([0.1, 0.2]), "time": np.array(["2024-01-01", "2024-01-02"], dtype="M8[D]"),
         "sample_weight": np.array([1.0, 2.0]), "row_id": np.array([5, 6]),
+        "covered": np.array([True, False]), "promised": np.array([0.9, 0.8]), "size": np.array([1.0, 2.0]),
+        "loss": np.array([0.1, 0.2]), "y_pred": np.array([1.0, 2.0]), "pit": np.array([0.3, 0.4]),
+        "cluster": np.array(["a", "a"]), "quantiles": np.array([[0.0, 1.0], [2.0, 3.0]]),
     }  # fmt: skip
     assert set(rows) == set(ARGUMENTS) - {"intervals"}
-    np.savez(tmp_path / "rows.npz", **rows)
+    np.savez(tmp_path / "rows.npz", **rows, quantile_levels=[0.1, 0.9])
     given = FileSource(str(tmp_path / "rows.npz"), features=True).load().given
+    assert given["quantiles"].columns == ["0.1", "0.9"]
     assert {name: np.asarray(value).tolist() for name, value in given.items()} == {
         name: value.tolist() for name, value in rows.items()
     }
