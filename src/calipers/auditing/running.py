@@ -68,6 +68,7 @@ def audit(
     random_state: RandomState = None,
     confidence: float = 0.95,
     mute: Iterable[str] = (),
+    min_rows: int | None = None,
     name: str = "",
     origin: str = "",
     sample_rows: int = SAMPLE_ROWS,
@@ -147,6 +148,9 @@ def audit(
         Level of the intervals around estimates.
     mute : iterable of str
         Codes of checks to leave out.
+    min_rows : int, optional
+        Fewest rows with which a check that finds no fault may say so; with fewer the answer is "cannot tell".
+        By default it follows from the interval of each check, which must exclude a fault that matters.
     name, origin : str
         How the predictor is called, and where its rows came from; for the report.
     sample_rows : int
@@ -186,7 +190,10 @@ def audit(
         warn("audit: a text as source beside y_true is now called origin.", DeprecatedNameWarning)
         source, origin = None, source
     seed = int(generator(random_state).integers(2**31))
-    options: dict[str, Any] = {"mute": mute, "name": name, "origin": origin, "progress": progress}
+    options: dict[str, Any] = {
+        "mute": mute, "name": name, "origin": origin, "progress": progress,
+        "min_rows": None if min_rows is None else check_count(min_rows, name="min_rows"),
+    }  # fmt: skip
     settings = {
         "seed": seed, "confidence": check_confidence(confidence), "sample_rows": sample_rows,
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
@@ -295,6 +302,7 @@ def audit_pieces(
     engine: str | Engine | None = None,
     rows: Rows | None = None,
     mute: Iterable[str] = (),
+    min_rows: int | None = None,
     name: str = "",
     origin: str = "",
     progress: Progress | None = None,
@@ -312,7 +320,7 @@ def audit_pieces(
         _show(progress, check.code, done, len(ready))
         results.extend(run_check(check, m))
     _show(progress, "", len(ready), len(ready))
-    return assemble(m, checks, ready, results, rows=rows, name=name, origin=origin)
+    return assemble(m, checks, ready, results, rows=rows, min_rows=min_rows, name=name, origin=origin)
 
 
 def measure_rows(
@@ -395,11 +403,12 @@ def assemble(
     results: Sequence[CheckResult],
     *,
     rows: Rows | None,
+    min_rows: int | None = None,
     name: str,
     origin: str,
 ) -> Audit:
     """The audit from the results of its checks: judged together, in order."""
-    judged = judge_all(results, rows=m.n)
+    judged = judge_all(results, rows=m.n, min_rows=min_rows)
     chosen = leading(judged, results)
     told = told_once([_counted_once(judged[k], results) for k in chosen.values()], binary=len(m.classes) == 2)
     findings = [*told, *_not_run(checks, ready, m.design)]

@@ -234,7 +234,7 @@ def source_from(
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
     """1 when a fault reaches the threshold (a severity, or codes), 3 when nothing could be told, else 0."""
-    from calipers.results import severity_rank
+    from calipers.results import nothing_told, severity_rank
 
     words = [word.strip() for word in (fail_on or "issue").split(",")]
     severities = [word for word in words if word in SEVERITY_WORDS]
@@ -248,9 +248,7 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
         )
         if reached or finding.code in codes:
             return 1
-    outcomes = {finding.outcome for finding in findings}
-    nothing_told = "cannot_tell" in outcomes and not outcomes & {"fault", "clean"}
-    return TOO_FEW_ROWS if nothing_told and words != ["never"] else 0
+    return TOO_FEW_ROWS if nothing_told(findings) and words != ["never"] else 0
 
 
 def _require_codes(codes: Sequence[str]) -> None:

@@ -300,7 +300,8 @@ def _size_picture(m: Measurements, level: Promise, rows: Rows) -> Picture:
     n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
     codes, n_parts = parts_of(rows["difficulty"].astype(float), n_parts)
     unit = "labels in the set" if m.task == "classification" else "width of the interval"
-    outcome = "rank of the true label" if m.task == "classification" else "absolute error"
+    error = "absolute error" if "y_pred" in m.design.have else "absolute error of the midpoint"
+    outcome = "rank of the true label" if m.task == "classification" else error
     curves = tuple(
         _mean_curve(name, values.astype(float), codes, unit, m.confidence)
         for name, values in ((unit, rows["size"]), (outcome, rows["hardness"]))

@@ -397,7 +397,10 @@ def _part_numbers(
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
-        "effect_high": value + widest * (high - value),
+        # With few expected events the law of the calibration error is no guide; that of a share always is.
+        "effect_high": max(
+            value + widest * (high - value), stated - float(mean_low), float(mean_high) - stated
+        ),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
         f"happened ({int(mask.sum())} rows)"
