@@ -216,6 +216,11 @@ def audit(
     found, alphas = at_levels(_source(source), alpha)
     if settings["n_calibration"] is None:
         settings["n_calibration"] = getattr(found, "n_calibration", None)
+    if bound is None and (own := getattr(found, "bound", None)) is not None:
+        # As with alpha, the default gives way to what the source states itself.
+        stated = getattr(found, "loss_range", None)
+        ends = stated if stated is not None and tuple(loss_range) == (0, 1) else loss_range
+        settings |= {"bound": check_bound(own, ends), "loss_range": (float(ends[0]), float(ends[1]))}
     if isinstance(found, ArraySource):
         options["rows"] = found.rows()
     return audit_pieces(found.pieces(), alphas, engine=engine, settings=settings, **options)

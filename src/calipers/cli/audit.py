@@ -105,7 +105,8 @@ def run(
         rows = source if streamed else source.load(settings.max_rows, seed)
         return audit(
             source=rows, alpha=source.alpha, engine=engine, n_calibration=source.n_calibration,
-            random_state=seed, mute=settings.mute, name=name, origin=", ".join(files), progress=progress,
+            random_state=seed, mute=settings.mute, min_rows=settings.min_rows, name=name,
+            origin=", ".join(files), progress=progress, **settings.losses(),
         )  # fmt: skip
 
 

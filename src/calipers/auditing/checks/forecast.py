@@ -12,6 +12,7 @@ from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.over_time import plain_time, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.severity import LEVEL
 from calipers.displays.curves import are_dates
 from calipers.inference import normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
@@ -102,14 +103,16 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
     mean = max(1e-300, abs(float(losses.mean())))
-    effects = _mean_effect(change, mean) if by_mean else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
+    # What no test finds is sized by ranks, whose room depends on the rows alone.
+    sized = by_mean and p <= LEVEL
+    effects = _mean_effect(change, mean) if sized else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
     return replace(
         base,
         evidence=change if by_mean else drift,
         p_value=min(1.0, p * (1 if timed else UNTIMED)),
         effect=effects[0],
         effect_low=effects[1],
-        effect_high=None if by_mean else effects[0] + _drift_room(rows.n, m.confidence),
+        effect_high=None if sized else effects[0] + _drift_room(rows.n, m.confidence),
         tolerance=effects[2],
         rows_needed=int(np.ceil(rows.n * (_drift_room(rows.n, m.confidence) / DRIFT) ** 2)),
         # The order of a file need not mean anything: only a stated time makes it a fault.
