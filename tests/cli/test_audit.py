@@ -297,3 +297,30 @@ def test_the_bound_that_a_file_states_is_used(more: list[str], capsys: pytest.Ca
     assert main(["audit", "losses.npz", "--json", *more]) == 1
     found = {f["code"]: f["outcome"] for f in json.loads(capsys.readouterr().out)["findings"]}
     assert found["CAL602"] == "fault"
+
+
+def test_what_was_taken_for_what_is_said_before_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    n, rng = 1000, np.random.default_rng(0)
+    frame = pl.DataFrame({"y_true": rng.normal(size=n), "lower": [-1.645] * n, "upper": [1.645] * n,
+                          "y_pred": [0.0] * n, "age": rng.normal(size=n), "height": rng.normal(size=n)})  # fmt: skip
+    frame.write_csv("rows.csv")
+    main(["audit", "rows.csv", "--html", "page.html", "--markdown", "page.md", "--seed", "5"])
+    terminal = capsys.readouterr().out
+    page, markdown = (Path(name).read_text(encoding="utf-8") for name in ("page.html", "page.md"))
+    for shown in (terminal, page, markdown):
+        said = " ".join(shown.replace("\u00a0", " ").partition("questions could be asked")[0].split())
+        for words in (
+            "features: age, height",
+            "y_pred",
+            "promised: coverage of the intervals: 90 %",
+            "seed 5",
+        ):
+            assert words in said
+
+
+def test_a_doubtful_level_is_asked_about_in_one_line(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", clean, "--alpha", "0.9"])
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "calipers: alpha=0.9 promises that 10 % are covered. If 90 % was meant, give alpha=0.1: alpha is the "
+        "allowed miscoverage."
+    )

@@ -98,10 +98,11 @@ def run(
     """The audit of all rows, with a progress bar on standard error."""
     from calipers.auditing import audit
     from calipers.cli.progress import check_progress
+    from calipers.cli.terminal import warnings_in_one_line
 
     files = [source.paths] if isinstance(source.paths, str) else list(source.paths)
     name, seed = Path(files[0].rstrip("/")).stem.strip("*") or "rows", settings.seed or 0
-    with check_progress(quiet=quiet, title=f"Reading {name}") as progress:
+    with warnings_in_one_line(), check_progress(quiet=quiet, title=f"Reading {name}") as progress:
         rows = source if streamed else source.load(settings.max_rows, seed)
         return audit(
             source=rows, alpha=source.alpha, engine=engine, n_calibration=source.n_calibration,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import calipers
 from calipers.auditing import Audit
+from calipers.exceptions import DoubtfulInputWarning
 from calipers.results import severity_rank
 
 GREEN = {"yes", "mostly"}
@@ -203,3 +205,49 @@ def test_fewest_rows_are_what_the_user_says() -> None:
 def test_a_fault_is_told_below_the_fewest_rows_too() -> None:
     found = calipers.audit(**_regression(2, 1.0), min_rows=1000, random_state=0)
     assert answers(found)["coverage"]["answer"] == "no"
+
+
+def test_a_level_above_one_half_asks_whether_confidence_was_meant() -> None:
+    given = _regression(0, 1.645)
+    with pytest.warns(DoubtfulInputWarning, match=r"If 90 % was meant, give alpha=0\.1"):
+        calipers.audit(**given, alpha=0.9, random_state=0)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_seed_that_was_given_is_shown(seed: int) -> None:
+    assert calipers.audit(**_outcomes(0, 0.9), random_state=seed).to_dict()["about"]["seed"] == seed
+
+
+def test_the_seed_shown_gives_the_same_audit_again() -> None:
+    first = calipers.audit(**_grouped())
+    again = calipers.audit(**_grouped(), random_state=first.to_dict()["about"]["seed"])
+    assert again.to_json() == first.to_json()
+
+
+def test_errors_of_the_midpoint_are_called_so() -> None:
+    given = _regression(0, 1.645)
+    assert "absolute error of the midpoint" in answers(audited("healthy intervals"))["forecast"]["sentence"]
+    stated = calipers.audit(**given, y_pred=np.full(N, 3.0), random_state=0)
+    sentence = answers(stated)["forecast"]["sentence"]
+    assert "midpoint" not in sentence
+    # |y - 3| of standard normal outcomes has a mean of about 3.
+    assert float(sentence.split("it is ")[1].split(" here")[0]) == pytest.approx(3.0, abs=0.15)
+
+
+def test_the_forecast_is_rounded_outward() -> None:
+    found = calipers.audit(loss=np.tile([0.2, 15.46], 400), random_state=0)
+    text = answers(found)["forecast"]["sentence"]
+    low, high = (float(word) for word in re.findall(r"between ([\d.]+) and ([\d.]+)", text)[0])
+    forecast = next(e for name, e in found.estimates.items() if "of the next" in name)
+    assert low <= forecast.low
+    assert high >= forecast.high
+    assert "%;" not in text.replace("90 %;", "")  # a loss is no share
+
+
+def test_a_row_of_numbers_at_another_level_says_so() -> None:
+    found = audited("healthy intervals")
+    line = next(x for x in found.to_markdown().splitlines() if "of the next" in x and x.startswith("|"))
+    assert "(at 90 %)" in line
+    assert "(at 90 %)" not in next(
+        x for x in found.to_markdown().splitlines() if x.startswith("| coverage |")
+    )
