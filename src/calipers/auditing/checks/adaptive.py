@@ -166,7 +166,12 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
         phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
     )  # fmt: skip
-    return calibration_of_parts(m, level, wording, part_labels)
+    result = calibration_of_parts(m, level, wording, part_labels)
+    names = list(part_names(_n_parts(m.sample.n)))
+    easy = result.where in names and 2 * names.index(result.where) >= len(names)
+    if easy and not level.two_sided:
+        return replace(result, title="coverage changes with difficulty")
+    return result
 
 
 def _coverage_numbers(m: Measurements, level: Promise) -> list[Estimate]:
