@@ -324,3 +324,23 @@ def test_a_doubtful_level_is_asked_about_in_one_line(clean: str, capsys: pytest.
         "calipers: alpha=0.9 promises that 10 % are covered. If 90 % was meant, give alpha=0.1: alpha is the "
         "allowed miscoverage."
     )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_rows_behind_every_fault_are_written(ending: str, faulty: str) -> None:
+    assert main(["audit", faulty, "--quiet", "--rows", "rows", "--rows-format", ending]) == 1
+    place = Path("rows", f"CAL101_rows.{ending}")
+    rows = pl.read_csv(place) if ending == "csv" else pl.read_parquet(place)
+    missed = pl.read_csv(faulty).with_row_index("row").filter(pl.col("y_true").abs() > 1.2)
+    assert rows["row"].to_list() == missed["row"].to_list()
+    assert np.allclose(rows["y_true"], missed["y_true"])
+    assert main(["audit", faulty, "--quiet", "--rows", "rows", "--rows-format", ending]) == 1  # again
+
+
+def test_rows_of_an_unknown_format_or_place_are_refused(
+    faulty: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", faulty, "--rows", "rows", "--rows-format", "xls"]) == 2
+    assert "--rows-format must be csv or parquet, got 'xls'" in capsys.readouterr().err
+    assert main(["audit", faulty, "--rows", faulty]) == 2
+    assert "--rows must be a folder" in capsys.readouterr().err

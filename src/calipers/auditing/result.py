@@ -133,6 +133,8 @@ class Audit(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The one dictionary that the report, the Markdown and the JSON are made of."""
+        from calipers.auditing.row_tables import examples
+
         return audit_document(
             about={
                 "name": self.name,
@@ -168,6 +170,7 @@ class Audit(Plotted):
                 for p in self.pictures
             ],
             promises=self.promises.to_dict(),
+            examples=examples(self),
         )
 
     def to_json(self, path: Path | str | None = None) -> str:

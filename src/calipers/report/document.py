@@ -30,6 +30,7 @@ def audit_document(
     estimates: EstimateTable,
     pictures: Sequence[Mapping[str, Any]],
     promises: Sequence[Mapping[str, Any]] = (),
+    examples: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Plain values: the verdict, the six answers, findings, estimates and pictures.
 
@@ -47,6 +48,8 @@ def audit_document(
         Curves with titles and captions.
     promises : sequence of mappings
         Cells of the table of promises and slices.
+    examples : mapping
+        Code of a fault -> a few of the rows it is about.
 
     Returns
     -------
@@ -74,6 +77,7 @@ def audit_document(
         "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
         "pictures": [dict(picture) for picture in pictures],
         "promises": [dict(cell) for cell in promises],
+        "examples": {code: dict(shown) for code, shown in (examples or {}).items()},
     }
 
 
