@@ -12,6 +12,7 @@
     ├── SmallSampleWarning                  too few rows for a finite or informative answer
     ├── UnseenGroupWarning                  a group or label without calibration rows
     ├── DegradedResultWarning               a result is weaker than asked; its fields say how
+    ├── DoubtfulInputWarning                a value is allowed, and probably not what was meant
     └── DeprecatedNameWarning               a name or an argument has a new name
 
 A message names the argument, states the rule, shows the value found and its place, and ends with
@@ -30,6 +31,7 @@ __all__ = [
     "CalipersWarning",
     "DegradedResultWarning",
     "DeprecatedNameWarning",
+    "DoubtfulInputWarning",
     "FitError",
     "InputError",
     "InputTypeError",
@@ -78,6 +80,10 @@ class UnseenGroupWarning(CalipersWarning):
 
 class DegradedResultWarning(CalipersWarning):
     """A result is weaker than what was asked; its fields say how."""
+
+
+class DoubtfulInputWarning(CalipersWarning):
+    """A value is allowed, and probably not what was meant."""
 
 
 class DeprecatedNameWarning(CalipersWarning):

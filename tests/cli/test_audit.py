@@ -257,3 +257,90 @@ def test_every_format_is_audited_in_memory_and_streamed(
     assert found[0]["value"] == found[1]["value"] == np.mean(np.abs(y) <= 1.3)
     assert found[0]["p_value"] == pytest.approx(found[1]["p_value"])
     assert found[0]["null_low"] == pytest.approx(found[1]["null_low"])
+
+
+@pytest.mark.parametrize("columns", ["y_true,lower,upper", "covered", "loss", "y_true,p_a,p_b"])
+def test_a_file_of_one_row_says_nothing_and_exits_with_3(
+    columns: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = {"y_true": "a" if "p_a" in columns else "1", "lower": "0", "upper": "2", "covered": "1",
+             "loss": "0.1", "p_a": "0.75", "p_b": "0.25"}  # fmt: skip
+    Path("one.csv").write_text(f"{columns}\n{','.join(cells[name] for name in columns.split(','))}\n")
+    assert main(["audit", "one.csv"]) == 3
+    shown = capsys.readouterr().out
+    assert "nothing can be said" in shown
+    assert "No fault found" not in shown
+    assert main(["audit", "one.csv", "--quiet", "--fail-on", "never"]) == 0
+
+
+def test_min_rows_decides_how_many_rows_are_enough(tmp_path: Path) -> None:
+    few = str(write_rows(tmp_path / "few.csv", n=100))
+    assert main(["audit", few, "--quiet"]) == 3
+    assert main(["audit", few, "--quiet", "--min-rows", "50"]) == 0
+    assert main(["audit", few, "--quiet", "--min-rows", "500"]) == 3
+
+
+def test_a_bound_makes_losses_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    loss = 10 * np.random.default_rng(0).beta(2, 3, 800)
+    pl.DataFrame({"loss": loss, "group": ["a", "b"] * 400}).write_csv("losses.csv")
+    assert main(["audit", "losses.csv", "--bound", "3", "--loss-range", "0,10", "--json"]) == 1
+    found = {f["code"]: f["outcome"] for f in json.loads(capsys.readouterr().out)["findings"]}
+    assert (found["CAL602"], found["CAL603"]) == ("fault", "fault")
+    assert main(["audit", "losses.csv", "--bound", "3", "--loss-range", "0"]) == 2
+    assert "--loss-range must be two numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--engine", "local"]])
+def test_the_bound_that_a_file_states_is_used(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    loss = 10 * np.random.default_rng(0).beta(2, 3, 800)
+    np.savez("losses.npz", loss=loss, bound=3.0, loss_range=[0.0, 10.0])
+    assert main(["audit", "losses.npz", "--json", *more]) == 1
+    found = {f["code"]: f["outcome"] for f in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["CAL602"] == "fault"
+
+
+def test_what_was_taken_for_what_is_said_before_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    n, rng = 1000, np.random.default_rng(0)
+    frame = pl.DataFrame({"y_true": rng.normal(size=n), "lower": [-1.645] * n, "upper": [1.645] * n,
+                          "y_pred": [0.0] * n, "age": rng.normal(size=n), "height": rng.normal(size=n)})  # fmt: skip
+    frame.write_csv("rows.csv")
+    main(["audit", "rows.csv", "--html", "page.html", "--markdown", "page.md", "--seed", "5"])
+    terminal = capsys.readouterr().out
+    page, markdown = (Path(name).read_text(encoding="utf-8") for name in ("page.html", "page.md"))
+    for shown in (terminal, page, markdown):
+        said = " ".join(shown.replace("\u00a0", " ").partition("questions could be asked")[0].split())
+        for words in (
+            "features: age, height",
+            "y_pred",
+            "promised: coverage of the intervals: 90 %",
+            "seed 5",
+        ):
+            assert words in said
+
+
+def test_a_doubtful_level_is_asked_about_in_one_line(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", clean, "--alpha", "0.9"])
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "calipers: alpha=0.9 promises that 10 % are covered. If 90 % was meant, give alpha=0.1: alpha is the "
+        "allowed miscoverage."
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_rows_behind_every_fault_are_written(ending: str, faulty: str) -> None:
+    assert main(["audit", faulty, "--quiet", "--rows", "rows", "--rows-format", ending]) == 1
+    place = Path("rows", f"CAL101_rows.{ending}")
+    rows = pl.read_csv(place) if ending == "csv" else pl.read_parquet(place)
+    missed = pl.read_csv(faulty).with_row_index("row").filter(pl.col("y_true").abs() > 1.2)
+    assert rows["row"].to_list() == missed["row"].to_list()
+    assert np.allclose(rows["y_true"], missed["y_true"])
+    assert main(["audit", faulty, "--quiet", "--rows", "rows", "--rows-format", ending]) == 1  # again
+
+
+def test_rows_of_an_unknown_format_or_place_are_refused(
+    faulty: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", faulty, "--rows", "rows", "--rows-format", "xls"]) == 2
+    assert "--rows-format must be csv or parquet, got 'xls'" in capsys.readouterr().err
+    assert main(["audit", faulty, "--rows", faulty]) == 2
+    assert "--rows must be a folder" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def test_lines_keep_to_the_width_and_carry_no_codes(
     assert not re.search(r"\d\n\s*%", text)
     words = text.partition("Next:")[0]
     assert (
-        max(len(line) for line in words.splitlines() if not line.startswith(("CAL", "✗", "✓", "–", "!")))
+        max(len(line) for line in words.splitlines() if not line.startswith(("CAL", "✗", "✓", "–", "!", "?")))
         <= width
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 from tests.triangulate.plain_facts import Plain
 
 NUMBER = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)( %)?(?![\w])")
+FORECAST = re.compile(r"between (\S+?)( %)? and (\S+?)( %)?,")
 # Granular sizes and the slope at the threshold: savings agree up to this share of the size.
 SAVING_TOLERANCE = 0.02
 
@@ -34,12 +35,28 @@ def false_statements(audit: Any, given: Mapping[str, Any]) -> list[str]:
 
 def _problems(finding: Any, audit: Any, plain: Plain) -> Iterator[str]:
     text, facts = _without_names(finding), _facts(finding, audit, plain)
+    if finding.code == "CAL601" and (ends := FORECAST.search(text)):
+        yield from _not_outward(ends, audit)
+        text = text.replace(ends[0], "")
     for number, percent in NUMBER.findall(text):
         unit = 10.0 ** -len(number.partition(".")[2])
         value, unit = (float(number) / 100, unit / 100) if percent else (float(number), unit)
         if not any(abs(value - fact) <= 0.5 * unit * (1 + 1e-6) + 1e-12 for fact in facts):
             yield f"{number}{percent} is none of {[round(fact, 5) for fact in facts]}"
     yield from _false_comparisons(finding, plain)
+
+
+def _not_outward(ends: re.Match[str], audit: Any) -> Iterator[str]:
+    """Ends of a forecast that do not hold the interval, or are more than one unit of their last digit wide."""
+    stated = next(e for name, e in audit.estimates.items() if " of the next " in name)
+    for number, percent, end, side in (
+        (ends[1], ends[2], stated.low, -1),
+        (ends[3], ends[4], stated.high, 1),
+    ):
+        unit = 10.0 ** -len(number.partition(".")[2]) / (100 if percent else 1)
+        value = float(number) / (100 if percent else 1)
+        if not -1e-9 <= side * (value - end) <= unit * (1 + 1e-6):
+            yield f"{number} is not {end} rounded outward"
 
 
 def _without_names(finding: Any) -> str:
@@ -60,7 +77,30 @@ def _facts(finding: Any, audit: Any, plain: Plain) -> list[float]:
 
 
 def _coverage(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    if "stated mass" in finding.sentence:
+        kept, mass = plain.stated_sets
+        return [float(kept.mean()), float(mass.mean())]
     return [plain.coverage, 500.0]
+
+
+def _stated_there(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """What was stated on average and what happened, in the rows that the finding is about."""
+    if finding.outcome != "fault":
+        return []
+    there = audit.rows_of(finding.code)
+    if "stated mass" in finding.details["promise"]:
+        happened, stated = plain.stated_sets
+    else:
+        stated, happened = plain.probability
+    facts = [
+        float(stated[there].mean()),
+        float(happened[there].mean()),
+        float(there.sum()),
+        float(there.mean()),
+    ]
+    span = finding.evidence.details.get("interval")
+    inside = [] if span is None else plain.in_range(stated[there], happened[there].astype(float), tuple(span))
+    return [*facts, *inside]
 
 
 def _uniformity(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -132,6 +172,8 @@ def _narrow(finding: Any, audit: Any, plain: Plain) -> list[float]:
 def _difficulty(finding: Any, audit: Any, plain: Plain) -> list[float]:
     if not finding.sentence.startswith("In the "):
         return []
+    if "stated mass" in finding.details["promise"]:
+        return _stated_there(finding, audit, plain)
     there = plain.part(finding.sentence)
     empty = float((plain.size[there] == 0).mean())
     return [float(plain.covered[there].mean()), float(there.sum()), plain.coverage, empty]
@@ -173,7 +215,8 @@ def _forecast(finding: Any, audit: Any, plain: Plain) -> list[float]:
 _OF_CODE = {
     "CAL101": _coverage, "CAL102": _coverage, "CAL103": _uniformity, "CAL201": _group, "CAL202": _features,
     "CAL203": _region, "CAL301": _sizes, "CAL302": _narrow, "CAL401": _difficulty, "CAL402": _follows,
-    "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL601": _forecast,
+    "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL504": _stated_there, "CAL505": _stated_there,
+    "CAL508": _stated_there, "CAL601": _forecast,
 }  # fmt: skip
 
 
@@ -181,8 +224,8 @@ def _false_comparisons(finding: Any, plain: Plain) -> Iterator[str]:
     """Words such as "less often" and "narrower" that the numbers do not bear out."""
     fault = finding.outcome == "fault"
     level = fault and finding.code in ("CAL101", "CAL102")
-    if level and (finding.code == "CAL101") != (plain.coverage < plain.promised):
-        yield f"coverage {plain.coverage:.4f} is on the other side of {plain.promised}"
+    if level and (finding.code == "CAL101") != (plain.coverage < plain.promised_on_average):
+        yield f"coverage {plain.coverage:.4f} is on the other side of {plain.promised_on_average}"
     if fault and finding.code == "CAL201":
         share = _group(finding, None, plain)[0]
         if "under-covered" in finding.title and share >= plain.promised:

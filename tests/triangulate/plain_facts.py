@@ -41,8 +41,33 @@ class Plain:
     def covered(self) -> np.ndarray:
         if self.intervals is not None:
             return (self.intervals[:, 0] <= self.y) & (self.y <= self.intervals[:, 1])
-        assert self.sets is not None
+        if self.sets is None:
+            return self.stated_sets[0]
         return self.sets[np.arange(self.n), self.y]
+
+    @cached_property
+    def stated_sets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the smallest set of each row whose stated mass reaches the promise holds the label; the mass."""
+        assert self.P is not None
+        order = np.argsort(-self.P, axis=1, kind="stable")
+        mass = np.cumsum(np.take_along_axis(self.P, order, axis=1), axis=1)
+        last = np.argmax(mass >= self.promised - 1e-12, axis=1)
+        rank = np.argmax(order == self.y[:, None], axis=1)
+        return rank <= last, np.minimum(mass[np.arange(self.n), last], 1.0)
+
+    @cached_property
+    def promised_on_average(self) -> float:
+        """The promise about all rows: of probabilities alone the mean mass of their sets."""
+        implied = self.intervals is None and self.sets is None
+        return float(self.stated_sets[1].mean()) if implied else self.promised
+
+    @cached_property
+    def probability(self) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of the second of two classes, or of the top label, and whether it happened."""
+        assert self.P is not None
+        if self.P.shape[1] == 2:
+            return self.P[:, 1], self.y == 1
+        return np.minimum(self.P.max(axis=1), 1.0), self.right
 
     @cached_property
     def size(self) -> np.ndarray:

@@ -18,6 +18,7 @@ from calipers.inputs.files import ColumnChoice
 # Arguments of an audit that say how it is made, not what is in the rows.
 HOW = {
     "random_state", "confidence", "mute", "name", "source", "progress", "engine", "origin", "sample_rows",
+    "min_rows",
 }  # fmt: skip
 
 

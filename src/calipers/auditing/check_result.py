@@ -74,7 +74,8 @@ class CheckResult:
     rows_needed : int or None
         Rows at which the interval of the effect would be as narrow as the tolerance.
     not_applicable : str
-        Why the check could not be made; everything else is then ignored.
+        Why the check could not be made; everything else is then ignored but ``rows_needed``, with which it is
+        only for lack of rows.
     estimates : tuple of Estimate
         Numbers for the tables of the audit.
     pictures : tuple of Picture

@@ -47,6 +47,8 @@ class Design:
         Level of the intervals around estimates.
     seed : int
         Every random draw of the audit follows from it.
+    random_state : int or None
+        What the user gave, or what gives the same audit again; ``seed`` follows from it.
     sample_rows : int
         Rows of the sample, at most.
     bound : float or None
@@ -64,6 +66,7 @@ class Design:
     sample_rows: int = SAMPLE_ROWS
     bound: float | None = None
     loss_range: tuple[float, float] = (0.0, 1.0)
+    random_state: int | None = None
 
     @property
     def task(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from calipers.arrays import frame_columns
 from calipers.inputs.rows import Rows
+from calipers.results.formatting import format_percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,10 @@ class Promise:
     def key(self) -> str:
         """Tells its states and draws from those of other promises."""
         return f"{self.kind}{self.number}"
+
+    def in_words(self) -> str:
+        """What was promised, in a few words."""
+        return self.name if self.per_row else f"{self.name}: {format_percent(self.promised)}"
 
     def rows(self, rows: Rows) -> Rows:
         """The rows as this promise reads them."""

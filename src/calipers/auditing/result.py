@@ -50,6 +50,8 @@ class Audit(Plotted):
         What was promised, over which slices, and whether it was kept.
     selectors : mapping
         Code -> which rows its fault is about; see `rows_of`.
+    columns : mapping
+        Column -> what it was taken for, for rows that were read from files.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Audit(Plotted):
     origin: str = ""
     promises: PromiseTable = field(default_factory=lambda: PromiseTable(()))
     selectors: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def rows_of(self, code: str) -> np.ndarray:
         """Which rows a fault is about, as bool (n,); of streamed rows those of the sample.
@@ -130,6 +133,8 @@ class Audit(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The one dictionary that the report, the Markdown and the JSON are made of."""
+        from calipers.auditing.row_tables import examples
+
         return audit_document(
             about={
                 "name": self.name,
@@ -141,7 +146,9 @@ class Audit(Plotted):
                 "alphas": list(self.design.alphas),
                 "n_calibration": self.design.n_calibration,
                 "confidence": self.design.confidence,
-                "seed": self.design.seed,
+                "seed": self.design.seed if self.design.random_state is None else self.design.random_state,
+                "promises": [promise.in_words() for promise in self.design.promises],
+                "columns": dict(self.columns),
                 "given": sorted(self.design.have),
             },
             questions=[
@@ -163,6 +170,7 @@ class Audit(Plotted):
                 for p in self.pictures
             ],
             promises=self.promises.to_dict(),
+            examples=examples(self),
         )
 
     def to_json(self, path: Path | str | None = None) -> str:

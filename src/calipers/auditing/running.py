@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,14 @@ from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements, st
 from calipers.auditing.plan import is_ready, plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.result import Audit
+from calipers.auditing.settings import ask_about, check_bound, shown_seed
 from calipers.auditing.severity import judge_all
 from calipers.auditing.told_once import told_once
 from calipers.engines.running import Engine, engine_of, named_file, run_states, unchanging_files
 from calipers.engines.sources import ArraySource, Piece, Source, at_levels
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
+from calipers.inputs.files import FilePiece
 from calipers.inputs.rows import Rows
 from calipers.metrics.states.reading_as import ReadingAs
 from calipers.metrics.states.sampling import Sample, SampleState
@@ -68,6 +70,7 @@ def audit(
     random_state: RandomState = None,
     confidence: float = 0.95,
     mute: Iterable[str] = (),
+    min_rows: int | None = None,
     name: str = "",
     origin: str = "",
     sample_rows: int = SAMPLE_ROWS,
@@ -147,6 +150,9 @@ def audit(
         Level of the intervals around estimates.
     mute : iterable of str
         Codes of checks to leave out.
+    min_rows : int, optional
+        Fewest rows with which a check that finds no fault may say so; with fewer the answer is "cannot tell".
+        By default it follows from the interval of each check, which must exclude a fault that matters.
     name, origin : str
         How the predictor is called, and where its rows came from; for the report.
     sample_rows : int
@@ -185,10 +191,15 @@ def audit(
     if isinstance(source, str) and y_true is not None:
         warn("audit: a text as source beside y_true is now called origin.", DeprecatedNameWarning)
         source, origin = None, source
-    seed = int(generator(random_state).integers(2**31))
-    options: dict[str, Any] = {"mute": mute, "name": name, "origin": origin, "progress": progress}
+    given_seed = shown_seed(random_state)
+    seed = int(generator(given_seed).integers(2**31))
+    options: dict[str, Any] = {
+        "mute": mute, "name": name, "origin": origin, "progress": progress,
+        "min_rows": None if min_rows is None else check_count(min_rows, name="min_rows"),
+    }  # fmt: skip
     settings = {
-        "seed": seed, "confidence": check_confidence(confidence), "sample_rows": sample_rows,
+        "seed": seed, "random_state": given_seed, "sample_rows": sample_rows,
+        "confidence": check_confidence(confidence),
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
         "bound": check_bound(bound, loss_range), "loss_range": (float(loss_range[0]), float(loss_range[1])),
     }  # fmt: skip
@@ -200,6 +211,7 @@ def audit(
             cluster=cluster, row_id=row_id, alpha=alpha, classes=classes, sample_weight=sample_weight,
             seed=seed,
         )  # fmt: skip
+        ask_about(rows.alphas)
         return audit_rows(rows, engine=engine, settings=settings, **options)
     given = {"y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets}
     given |= {"intervals": intervals, "X": X, "groups": groups, "ease": ease, "time": time}
@@ -207,11 +219,20 @@ def audit(
     if twice := [key for key, value in given.items() if value is not None]:
         raise InputError(f"give either source or arrays, got source and {twice[0]}.")
     found, alphas = at_levels(_source(source), alpha)
+    ask_about(alphas)
     if settings["n_calibration"] is None:
         settings["n_calibration"] = getattr(found, "n_calibration", None)
+    if bound is None and (own := getattr(found, "bound", None)) is not None:
+        # As with alpha, the default gives way to what the source states itself.
+        stated = getattr(found, "loss_range", None)
+        ends = stated if stated is not None and tuple(loss_range) == (0, 1) else loss_range
+        settings |= {"bound": check_bound(own, ends), "loss_range": (float(ends[0]), float(ends[1]))}
     if isinstance(found, ArraySource):
-        options["rows"] = found.rows()
-    return audit_pieces(found.pieces(), alphas, engine=engine, settings=settings, **options)
+        options["rows"], options["columns"] = found.rows(), found.roles
+    pieces = found.pieces()
+    if isinstance(pieces[0], FilePiece):
+        options["columns"] = pieces[0].roles.described()
+    return audit_pieces(pieces, alphas, engine=engine, settings=settings, **options)
 
 
 def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
@@ -247,24 +268,6 @@ def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
     return audit(source=source, origin=place, **options)
 
 
-def check_bound(bound: Any, loss_range: Any) -> float | None:
-    """The promised bound of the mean loss, which must lie inside the range of a loss."""
-    try:
-        low, high = (float(end) for end in loss_range)
-    except (TypeError, ValueError):
-        raise InputError(f"loss_range must be two numbers, got {loss_range!r}.") from None
-    if not low < high:
-        raise InputError(f"loss_range must rise, got {loss_range!r}.")
-    if bound is None:
-        return None
-    if not low <= float(bound) < high:
-        raise InputError(
-            f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; "
-            "give loss_range where a loss can be larger than 1."
-        )
-    return float(bound)
-
-
 def _source(source: Any) -> Source:
     """The source itself, or the files that a text or a list of texts names."""
     from pathlib import Path
@@ -295,8 +298,10 @@ def audit_pieces(
     engine: str | Engine | None = None,
     rows: Rows | None = None,
     mute: Iterable[str] = (),
+    min_rows: int | None = None,
     name: str = "",
     origin: str = "",
+    columns: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """The audit of pieces of rows, wherever they lie; ``rows`` are all of them when they are in memory."""
@@ -312,7 +317,8 @@ def audit_pieces(
         _show(progress, check.code, done, len(ready))
         results.extend(run_check(check, m))
     _show(progress, "", len(ready), len(ready))
-    return assemble(m, checks, ready, results, rows=rows, name=name, origin=origin)
+    made = assemble(m, checks, ready, results, rows=rows, min_rows=min_rows, name=name, origin=origin)
+    return replace(made, columns=dict(columns or {}))
 
 
 def measure_rows(
@@ -395,11 +401,12 @@ def assemble(
     results: Sequence[CheckResult],
     *,
     rows: Rows | None,
+    min_rows: int | None = None,
     name: str,
     origin: str,
 ) -> Audit:
     """The audit from the results of its checks: judged together, in order."""
-    judged = judge_all(results, rows=m.n)
+    judged = judge_all(results, rows=m.n, min_rows=min_rows)
     chosen = leading(judged, results)
     told = told_once([_counted_once(judged[k], results) for k in chosen.values()], binary=len(m.classes) == 2)
     findings = [*told, *_not_run(checks, ready, m.design)]

@@ -8,7 +8,8 @@ method, is at most `LEVEL`. How serious the fault is follows from the interval a
 - note: real, but smaller than the tolerance.
 
 A check that is not a fault is clean when its interval excludes an effect of `SERIOUS` times the
-tolerance, and "cannot tell" otherwise. A point estimate alone never decides.
+tolerance, and "cannot tell" otherwise. A point estimate alone never decides. ``min_rows`` puts a number of
+rows in place of that rule: with fewer every check that is not a fault is "cannot tell", with as many none is.
 """
 
 from __future__ import annotations
@@ -28,14 +29,25 @@ SERIOUS = 3.0
 
 
 def judge_all(
-    results: Sequence[CheckResult], *, rows: int | None = None, level: float = LEVEL
+    results: Sequence[CheckResult],
+    *,
+    rows: int | None = None,
+    min_rows: int | None = None,
+    level: float = LEVEL,
 ) -> list[Finding]:
     """A finding per check, with p-values corrected for the number of tests; ``rows`` of the audit."""
     p_values = [np.nan if r.p_value is None or r.not_applicable else r.p_value for r in results]
     adjusted = holm(p_values) if p_values else np.array([])
     tests = int(np.sum(~np.isnan(adjusted)))
     return [
-        judge(result, None if math.isnan(p) else float(p), tests=tests, rows=rows, level=level)
+        judge(
+            result,
+            None if math.isnan(p) else float(p),
+            tests=tests,
+            rows=rows,
+            min_rows=min_rows,
+            level=level,
+        )
         for result, p in zip(results, adjusted, strict=True)
     ]
 
@@ -46,6 +58,7 @@ def judge(
     *,
     tests: int = 1,
     rows: int | None = None,
+    min_rows: int | None = None,
     level: float = LEVEL,
 ) -> Finding:
     """The finding of one check, given its corrected p-value (None: it was not tested)."""
@@ -58,8 +71,10 @@ def judge(
         evidence=result.evidence,
         details=dict(result.details) | _numbers(result, adjusted, tests),
     )
-    if result.not_applicable:
+    if result.not_applicable and result.rows_needed is None:
         return base
+    if result.not_applicable:  # for lack of rows
+        return replace(base, outcome="cannot_tell", n_needed=result.rows_needed)
     severity = severity_of(result, adjusted, level=level)
     if severity != "none":
         return replace(
@@ -71,7 +86,11 @@ def judge(
             where=result.where,
             repair=result.repair,
         )
-    if _is_open(result):
+    if min_rows is not None and rows is not None:
+        if rows < min_rows and not result.details.get("descriptive"):
+            said = f"Cannot tell: there are {rows} rows, and min_rows asks for {min_rows}."
+            return replace(base, outcome="cannot_tell", sentence=said, n_needed=min_rows)
+    elif _is_open(result):
         return replace(
             base, outcome="cannot_tell", sentence=_open_sentence(result, rows), n_needed=result.rows_needed
         )
@@ -103,7 +122,8 @@ def _open_sentence(result: CheckResult, rows: float | None) -> str:
     if result.rows_needed is None or rows is None or result.rows_needed <= rows:
         return "Cannot tell with these rows; the interval leaves room for a fault that matters."
     more = math.ceil(result.rows_needed - rows)
-    return f"Cannot tell with {rows:,.0f} rows; about {more:,} more are needed.".replace(",", " ")
+    have = f"{rows:,.0f} row{'' if rows == 1 else 's'}"
+    return f"Cannot tell with {have}; about {more:,} more are needed.".replace(",", " ")
 
 
 def _numbers(result: CheckResult, adjusted: float | None, tests: int) -> dict[str, object]:

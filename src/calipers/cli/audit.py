@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from calipers.exceptions import InputError
     from calipers.results.writing import Content
 
+ROW_FORMATS = ("csv", "parquet")
 NAMES = ("report.html", "audit.json", "summary.md")
 
 FilesArgument = Annotated[
@@ -37,6 +38,10 @@ GithubOption = Annotated[
 HistoryOption = Annotated[
     Path | None, typer.Option("--history", help="Folder that keeps this audit for calipers history.")
 ]
+RowsOption = Annotated[
+    Path | None, typer.Option("--rows", help="Folder for the rows behind every fault, a file per code.")
+]
+RowsFormatOption = Annotated[str, typer.Option("--rows-format", help="Of these files: csv or parquet.")]
 PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
@@ -50,6 +55,8 @@ def command(
     github: GithubOption = False,
     plan: PlanOption = False,
     history: HistoryOption = None,
+    rows: RowsOption = None,
+    rows_format: RowsFormatOption = "csv",
     engine: EngineOption = None,
     storage: StorageOption = None,
     force: ForceOption = False,
@@ -65,12 +72,15 @@ def command(
     from calipers.cli.terminal import say_json
 
     outputs = planned(out, html, markdown, force=force)
+    check_rows(rows, rows_format)
     source = source_from(files, settings, storage_of(storage))
     streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
     if plan:
         return show_plan(source, streamed=streamed)
     found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
     failure = write(found, outputs, html=html, markdown=markdown)
+    if rows is not None and failure is None:
+        failure = write_rows(found, rows, rows_format)
     if as_json:
         say_json(found.to_json())
     elif not quiet or failure is not None:  # what was found is told even when its files are lost
@@ -98,14 +108,16 @@ def run(
     """The audit of all rows, with a progress bar on standard error."""
     from calipers.auditing import audit
     from calipers.cli.progress import check_progress
+    from calipers.cli.terminal import warnings_in_one_line
 
     files = [source.paths] if isinstance(source.paths, str) else list(source.paths)
     name, seed = Path(files[0].rstrip("/")).stem.strip("*") or "rows", settings.seed or 0
-    with check_progress(quiet=quiet, title=f"Reading {name}") as progress:
+    with warnings_in_one_line(), check_progress(quiet=quiet, title=f"Reading {name}") as progress:
         rows = source if streamed else source.load(settings.max_rows, seed)
         return audit(
             source=rows, alpha=source.alpha, engine=engine, n_calibration=source.n_calibration,
-            random_state=seed, mute=settings.mute, name=name, origin=", ".join(files), progress=progress,
+            random_state=seed, mute=settings.mute, min_rows=settings.min_rows, name=name,
+            origin=", ".join(files), progress=progress, **settings.losses(),
         )  # fmt: skip
 
 
@@ -146,6 +158,30 @@ def write(found: Audit, outputs: Outputs, *, html: Path | None, markdown: Path |
     if markdown is not None:
         contents[markdown] = found.to_markdown()
     return outputs.write(contents) if contents else None
+
+
+def check_rows(folder: Path | None, ending: str) -> None:
+    """Refuse, before the work, what the rows could not be written to."""
+    from calipers.exceptions import InputError
+
+    if ending not in ROW_FORMATS:
+        raise InputError(f"--rows-format must be {' or '.join(ROW_FORMATS)}, got {ending!r}.")
+    if folder is not None and folder.is_file():
+        raise InputError(f"--rows must be a folder, got the file {folder}. Give another place.")
+    if folder is not None:
+        Outputs(folder, (f"CAL101_rows.{ending}",), force=True).check()
+
+
+def write_rows(found: Audit, folder: Path, ending: str) -> InputError | None:
+    """The rows behind every fault, together; what went wrong, or None."""
+    from calipers.auditing.row_tables import rows_table, spreadsheet_safe
+    from calipers.inputs.files.formats import table_writer
+
+    contents: dict[Path, Content] = {}
+    for code in dict.fromkeys(fault.code for fault in found.faults):
+        table, place = rows_table(found, code), folder / f"{code}_rows.{ending}"
+        contents[place] = table_writer(spreadsheet_safe(table) if ending == "csv" else table, str(place))
+    return Outputs(folder, force=True).write(contents) if contents else None
 
 
 def show(found: Audit, *, page: Path | None) -> None:

@@ -61,6 +61,18 @@ FURTHER: dict[str, tuple[Any, str]] = {
         "Allowed miscoverage, one or several: 0.1 or 0.05,0.1. (default: what the file states, else 0.1)",
     ),
     "n_calibration": (int, "Rows the predictor was conformalised on."),
+    "bound": (
+        float,
+        "Promised bound of the mean loss, beside a column loss. (default: what the file states)",
+    ),
+    "loss_range": (
+        list[float] | str,
+        "Smallest and largest loss there can be: 0,1. (default: what the file states, else 0,1)",
+    ),
+    "min_rows": (
+        int,
+        "Fewest rows with which no fault is called none. (default: by the interval of each check)",
+    ),
     "max_rows": (int, "Stream the file and keep a random sample of so many rows."),
     "seed": (int, "Seed of splits and simulations. (default: 0)"),
     "mute": (list[str], "Codes of checks to leave out."),
@@ -76,14 +88,15 @@ def _help(field: Field) -> str:
 
 
 def _option(name: str, kind: Any, text: str) -> Any:
-    taken = int if kind is int else str
+    taken = kind if kind in (int, float) else str
     return Annotated[taken | None, typer.Option(f"--{name.replace('_', '-')}", help=text)]
 
 
 # Setting -> the option that fills it in, in the order of the help page.
 COLUMN_OPTIONS = {field.option: _option(field.option, str, _help(field)) for field in FIELDS}
 SETTING_OPTIONS = COLUMN_OPTIONS | {name: _option(name, *further) for name, further in FURTHER.items()}
-READ_OPTIONS = {name: option for name, option in SETTING_OPTIONS.items() if name not in {"mute", "fail_on"}}
+_OF_AN_AUDIT = {"mute", "fail_on", "bound", "loss_range", "min_rows"}
+READ_OPTIONS = {name: option for name, option in SETTING_OPTIONS.items() if name not in _OF_AN_AUDIT}
 
 _TYPES: dict[str, Any] = dict.fromkeys(COLUMN_OPTIONS, (str | list[str] | None, None))
 _TYPES |= {name: (kind | None, None) for name, (kind, _) in FURTHER.items()} | {"mute": (list[str], [])}
@@ -116,6 +129,19 @@ class Settings(_Fields):
             raise InputError(
                 f"--alpha must be numbers such as 0.1 or 0.05,0.1, got {self.alpha!r}."
             ) from None
+
+    def losses(self) -> dict[str, Any]:
+        """What was said about losses, as arguments of an audit."""
+        ends = self.loss_range
+        if isinstance(ends, str):
+            try:
+                ends = [float(word) for word in ends.split(",")]
+            except ValueError:
+                ends = []
+        if ends is not None and len(ends) != 2:
+            raise InputError(f"--loss-range must be two numbers such as 0,1, got {self.loss_range!r}.")
+        said = {"bound": self.bound, "loss_range": None if ends is None else tuple(ends)}
+        return {name: value for name, value in said.items() if value is not None}
 
     def columns(self) -> ColumnChoice:
         """The columns that were chosen."""
@@ -234,7 +260,7 @@ def source_from(
 
 def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
     """1 when a fault reaches the threshold (a severity, or codes), 3 when nothing could be told, else 0."""
-    from calipers.results import severity_rank
+    from calipers.results import nothing_told, severity_rank
 
     words = [word.strip() for word in (fail_on or "issue").split(",")]
     severities = [word for word in words if word in SEVERITY_WORDS]
@@ -248,9 +274,7 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
         )
         if reached or finding.code in codes:
             return 1
-    outcomes = {finding.outcome for finding in findings}
-    nothing_told = "cannot_tell" in outcomes and not outcomes & {"fault", "clean"}
-    return TOO_FEW_ROWS if nothing_told and words != ["never"] else 0
+    return TOO_FEW_ROWS if nothing_told(findings) and words != ["never"] else 0
 
 
 def _require_codes(codes: Sequence[str]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
 
+from calipers.exceptions import CalipersWarning
 from calipers.report.text_bars import text_bar
-from calipers.report.words import MARKS, wrapped
+from calipers.report.words import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
@@ -46,10 +50,27 @@ def say_json(text: str) -> None:
     print(printable_json(text))
 
 
+@contextlib.contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Warnings of Calipers as one line each on standard error, without places in the code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CalipersWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, CalipersWarning):
+            print(f"calipers: {one_line(str(warning.message))}", file=sys.stderr)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
 def print_audit(found: Audit) -> None:
     """The verdict, the faults with their evidence and the worst first, the six answers, what to type next."""
     console, document = Console(), found.to_dict()
     width = min(console.width, WIDEST)
+    if taken := taken_for(document["about"]):
+        for line in taken:
+            _print_lines(console, wrapped(line, width), "dim")
+        console.print()
     _print_lines(console, wrapped(document["verdict"]["sentence"], width), "bold")
     for finding in found.faults:
         _print_fault(console, finding, width)

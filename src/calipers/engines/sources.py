@@ -139,6 +139,8 @@ class ArraySource:
         How probabilities become p-values.
     n_calibration : int, optional
         Rows the predictor was conformalised on, where the file they were read from states it.
+    bound, loss_range : float and pair of floats, optional
+        Promised bound of the mean loss and the range of a loss, where the file states them.
     parts : sequence of pieces
         The pieces of files from which the rows were read, one after the other.
     roles : mapping
@@ -159,6 +161,8 @@ class ArraySource:
     piece_rows: int = PIECE_ROWS
     conformal: ConformalScores | None = None
     n_calibration: int | None = None
+    bound: float | None = None
+    loss_range: tuple[float, float] | None = None
     parts: Sequence[FilePiece] = field(default=(), repr=False)
     roles: Mapping[str, str] = field(default_factory=dict)
 
@@ -340,6 +344,16 @@ class FileSource:
         named = any(level is not None for level in first.roles.levels())
         return list(first.alphas) if named or "alpha" in first.stated else None
 
+    @property
+    def bound(self) -> float | None:
+        """The promised bound of the mean loss that the files state, if they do."""
+        return _one(next(self.opened()).stated.get("bound"))
+
+    @property
+    def loss_range(self) -> tuple[float, float] | None:
+        """The range of a loss that the files state, if they do."""
+        return _pair(next(self.opened()).stated.get("loss_range"))
+
     def pieces(self) -> list[FilePiece]:
         """Ranges of rows of every file; row counts come from the files' own footers where they have one."""
         return self._pieces(list(self.opened()))
@@ -406,9 +420,21 @@ class FileSource:
             alpha=pieces[0].alpha,
             conformal=self.conformal,
             n_calibration=self.n_calibration or opened[0].stated.get("n_calibration"),
+            bound=_one(opened[0].stated.get("bound")),
+            loss_range=_pair(opened[0].stated.get("loss_range")),
             parts=parts,
             roles=opened[0].roles.described(),
         )
+
+
+def _one(stated: Any) -> float | None:
+    """One number that a file states."""
+    return None if stated is None else float(np.asarray(stated).reshape(-1)[0])
+
+
+def _pair(stated: Any) -> tuple[float, float] | None:
+    """Two numbers that a file states; of any other count they are refused where they are used."""
+    return None if stated is None else tuple(map(float, np.asarray(stated).reshape(-1)))  # type: ignore[return-value]
 
 
 def _working_bytes(file: OpenedFile) -> int:

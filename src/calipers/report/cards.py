@@ -51,10 +51,12 @@ def p_words(p: float | None) -> str:
 def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Per fault: sentence, picture, how sure, where, rows and repair."""
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
-    return [_card(finding, pictures) for finding in faults]
+    return [_card(document, finding, pictures) for finding in faults]
 
 
-def _card(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _card(
+    document: Mapping[str, Any], finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     evidence = finding["evidence"]
     picture = picture_of(finding, pictures) or _evidence_picture(finding)
     details = finding["details"]
@@ -65,6 +67,7 @@ def _card(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> 
         "picture": picture,
         "number": "" if evidence is None else _measured(Estimate(**evidence)),
         "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
+        "examples": document.get("examples", {}).get(finding["code"]),
         "rows": "" if evidence is None or evidence["n"] is None else format_count(evidence["n"]),
     }
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calipers.results import EstimateTable, Finding, severity_rank
+from calipers.results import EstimateTable, Finding, nothing_told, severity_rank
 from calipers.version import __version__
 
 DOCUMENT_SCHEMA = 1
+TOO_FEW_ROWS = "With so few rows nothing can be said about any promise."
 
 # Answer to a question -> how it is shown.
 STATES = ("no", "doubtful", "cannot tell", "mostly", "yes", "not asked")
-# "What will it score next time?" is not answered by yes or no.
-LABELS = {"forecast": {"yes": "as here", "mostly": "as here", "doubtful": "it drifts", "no": "it drifts"}}
+# "What will it score next time?" is not answered by yes or no: state -> label, by the code of the fault.
+FORECAST_LABELS = {
+    "": {"yes": "as here"},
+    "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
+    "CAL602": {"no": "worse than promised", "doubtful": "worse than promised"},
+    "CAL603": {"no": "worse than promised", "doubtful": "worse than promised"},
+}
 
 
 def audit_document(
@@ -24,6 +30,7 @@ def audit_document(
     estimates: EstimateTable,
     pictures: Sequence[Mapping[str, Any]],
     promises: Sequence[Mapping[str, Any]] = (),
+    examples: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Plain values: the verdict, the six answers, findings, estimates and pictures.
 
@@ -41,6 +48,8 @@ def audit_document(
         Curves with titles and captions.
     promises : sequence of mappings
         Cells of the table of promises and slices.
+    examples : mapping
+        Code of a fault -> a few of the rows it is about.
 
     Returns
     -------
@@ -68,6 +77,7 @@ def audit_document(
         "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
         "pictures": [dict(picture) for picture in pictures],
         "promises": [dict(cell) for cell in promises],
+        "examples": {code: dict(shown) for code, shown in (examples or {}).items()},
     }
 
 
@@ -75,23 +85,29 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     """The question with its answer: one word and one sentence."""
     mine = [finding for finding in findings if finding.question == question["question"]]
     faults = [finding for finding in mine if finding.outcome == "fault"]
-    severity = max((finding.severity for finding in faults), key=severity_rank, default="none")
-    state, sentence = _state(question, mine, faults, severity)
+    worst = max(faults, key=lambda finding: severity_rank(own_severity(finding)), default=None)
+    state, sentence = _state(question, mine, worst)
+    forecast = question["question"] == "forecast"
+    labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
         "answer": state,
-        "label": LABELS.get(question["question"], {}).get(state, state),
-        "severity": severity,
+        "label": labels.get(state, state),
+        "severity": "none" if worst is None else own_severity(worst),
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
     }
 
 
-def _state(
-    question: Mapping[str, Any], mine: Sequence[Finding], faults: Sequence[Finding], severity: str
-) -> tuple[str, str]:
-    if faults:
-        worst = next(finding for finding in faults if finding.severity == severity)
-        return {"issue": "no", "warning": "doubtful"}.get(severity, "mostly"), worst.sentence
+def own_severity(finding: Finding) -> str:
+    """How serious the fault is by itself, also where another one explains it and it became a note."""
+    return str(finding.details.get("own_severity", finding.severity))
+
+
+def _state(question: Mapping[str, Any], mine: Sequence[Finding], worst: Finding | None) -> tuple[str, str]:
+    if worst is not None:
+        # However small: what drifts does not stay as it is here.
+        note = "doubtful" if question["question"] == "forecast" else "mostly"
+        return {"issue": "no", "warning": "doubtful"}.get(own_severity(worst), note), worst.sentence
     all_clean = [finding for finding in mine if finding.outcome == "clean"]
     # What only describes does not earn a yes.
     clean = [finding for finding in all_clean if not finding.details.get("descriptive")]
@@ -117,14 +133,16 @@ def _verdict(findings: Sequence[Finding], answers: Sequence[Mapping[str, Any]]) 
     return {
         "severity": severity,
         "counts": counts,
-        "sentence": _verdict_sentence(counts, len(asked), len(answers)),
+        "sentence": _verdict_sentence(counts, len(asked), len(answers), told=not nothing_told(findings)),
     }
 
 
-def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int) -> str:
+def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int, *, told: bool) -> str:
     named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
+    if not told and not named:
+        return TOO_FEW_ROWS
     found = "No fault found" if not named else "Found " + " and ".join(
         [", ".join(named[:-1]), named[-1]] if len(named) > 1 else named
     )  # fmt: skip
     scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
-    return f"{found}; {scope} could be asked."
+    return f"{found}; {scope} could be asked." + ("" if told else f" {TOO_FEW_ROWS}")

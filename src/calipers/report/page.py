@@ -18,6 +18,7 @@ from calipers.report.words import (
     change_row,
     estimate_row,
     repair_outcome,
+    taken_for,
     title_of,
 )
 from calipers.results import PromiseTable
@@ -98,6 +99,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             document=document,
             title=title_of(document),
             about=_about(document),
+            taken=taken_for(document["about"]),
             marks=MARKS,
             short_titles=SHORT_TITLES,
             grid=PromiseTable.of(document.get("promises") or ()),
@@ -151,15 +153,11 @@ def measure_name(name: str) -> str:
 
 
 def _number_rows(document: Mapping[str, Any]) -> dict[str, tuple[str, str, str, str, str]]:
-    """Short name -> cells of its row; an interval of another level than the others says so."""
+    """Short name -> cells of its row."""
     usual = document["about"].get("confidence", 0.95)
     rows = {}
     for name, fields in document["estimates"].items():
-        _, value, interval, null, p = estimate_row(name, fields)
-        level = fields["confidence"]
-        if interval and level is not None and abs(level - usual) > 1e-9:
-            interval += f" (at {format_percent(level)})"
-        rows[name] = (measure_name(name), value, interval, null, p)
+        rows[name] = (measure_name(name), *estimate_row(name, fields, usual=usual)[1:])
     return rows
 
 

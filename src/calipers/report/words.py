@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
-from calipers.results.formatting import format_end, format_low, format_number, format_p_value
+from calipers.results.formatting import format_end, format_low, format_number, format_p_value, format_percent
 from calipers.results.printable import printable
 from calipers.results.serialization import encode
 
@@ -67,6 +67,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
     """
     blocks = [
         f"## {markdown_text(title_of(document))}",
+        "\n".join(f"- {markdown_text(line)}" for line in taken_for(document["about"])),
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         _markdown_repair(document),
         _markdown_answers(document),
@@ -89,6 +90,42 @@ def _about(document: Mapping[str, Any]) -> str:
     calibrated = about.get("n_calibration")
     luck = "" if calibrated is None else f", conformalised on {calibrated} rows"
     return f"{about.get('rows')} rows, {about.get('task')}, alpha {levels}{luck}."
+
+
+def taken_for(about: Mapping[str, Any]) -> list[str]:
+    """What was taken for what: columns by role, classes, promises, level and seed, a line each.
+
+    Only for rows that were read from files; arrays were named by whoever passed them.
+
+    Examples
+    --------
+    >>> taken_for({"columns": {"y": "outcome", "lo": "lower", "a": "feature", "b": "feature"}})
+    ['outcome: y; lower: lo; features: a, b']
+    """
+    by_role: dict[str, list[str]] = {}
+    for column, role in (about.get("columns") or {}).items():
+        by_role.setdefault(role, []).append(column)
+    if not by_role:
+        return []
+    lines = ["; ".join(f"{_plural(role, names)}: {_some(names)}" for role, names in by_role.items())]
+    if about.get("classes"):
+        lines.append(f"classes: {_some(about['classes'])}")
+    if about.get("promises"):
+        lines.append(f"promised: {_some(about['promises'], 4)}")
+    if about.get("alphas"):
+        seed = "" if about.get("seed") is None else f"; seed {about['seed']}"
+        lines.append("alpha " + ", ".join(f"{alpha:g}" for alpha in about["alphas"]) + seed)
+    return lines
+
+
+def _plural(role: str, names: Sequence[str]) -> str:
+    return f"{role}s" if len(names) > 1 and role in {"feature", "group"} else role
+
+
+def _some(names: Sequence[Any], shown: int = 12) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(str(name) for name in names[:shown]) + more
 
 
 def _markdown_answers(document: Mapping[str, Any]) -> str:
@@ -183,18 +220,27 @@ def _markdown_estimates(document: Mapping[str, Any]) -> str:
         return ""
     lines = ["| measure | value | interval | valid | p |", "|---|---:|---|---|---:|"]
     for name, fields in document["estimates"].items():
-        lines.append("| " + " | ".join(map(markdown_cell, estimate_row(name, fields))) + " |")
+        cells = estimate_row(name, fields, usual=document["about"].get("confidence", 0.95))
+        lines.append("| " + " | ".join(map(markdown_cell, cells)) + " |")
     return "<details><summary>Every number</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
 
 
-def estimate_row(name: str, fields: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
-    """Name, value, interval, band of a valid predictor and p-value, as words."""
+def estimate_row(
+    name: str, fields: Mapping[str, Any], *, usual: float | None = None
+) -> tuple[str, str, str, str, str]:
+    """Name, value, interval, band of a valid predictor and p-value, as words.
+
+    An interval of another level of confidence than the ``usual`` one says so.
+    """
     low, high = fields["low"], fields["high"]
     spread = None if low is None or high is None else high - low
     spread = fields["std_error"] if spread is None or spread != spread or spread == float("inf") else spread
     interval = interval_words(low, high, spread)
     if not interval and fields["std_error"] is not None:
         interval = f"± {format_number(fields['std_error'], fields['std_error'])}"
+    level = fields["confidence"]
+    if interval and usual is not None and level is not None and abs(level - usual) > 1e-9:
+        interval += f" (at {format_percent(level)})"
     p = fields["p_value"]
     return (
         name,

@@ -2,7 +2,7 @@
 
 from calipers.results.curve import Curve
 from calipers.results.estimate import Estimate
-from calipers.results.finding import OUTCOMES, SEVERITIES, Finding, severity_rank
+from calipers.results.finding import OUTCOMES, SEVERITIES, Finding, nothing_told, severity_rank
 from calipers.results.promise_table import PromiseCell, PromiseTable
 from calipers.results.ranking import RankComparison
 from calipers.results.serialization import SCHEMA, from_json, to_json
@@ -21,6 +21,7 @@ __all__ = [
     "PromiseTable",
     "RankComparison",
     "from_json",
+    "nothing_told",
     "severity_rank",
     "to_json",
     "write_atomically",

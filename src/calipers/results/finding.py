@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,23 @@ def severity_rank(severity: str) -> int:
     if severity not in SEVERITIES:
         raise InputError(f"severity must be one of {', '.join(SEVERITIES)}, got {severity!r}.")
     return SEVERITIES.index(severity)
+
+
+def nothing_told(findings: Iterable[Any]) -> bool:
+    """Whether the rows were too few: some check cannot tell, and none found a fault or its absence.
+
+    What only describes, such as sizes, says nothing about a promise.
+
+    Examples
+    --------
+    >>> from calipers.results import Finding, nothing_told
+    >>> nothing_told([Finding(code="CAL101", title="", question="coverage", outcome="cannot_tell")])
+    True
+    """
+    outcomes = {
+        finding.outcome for finding in findings if not getattr(finding, "details", {}).get("descriptive")
+    }
+    return "cannot_tell" in outcomes and not outcomes & {"fault", "clean"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

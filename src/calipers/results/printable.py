@@ -34,6 +34,21 @@ def one_line(text: str) -> str:
     return printable(re.sub(r"[\t\n\v\f\r]+", " ", text))
 
 
+_NUMBER = re.compile(r"[+-]?(\.?\d|inf)")
+
+
+def inert(text: str) -> str:
+    """Text for a cell of a spreadsheet: what begins like a formula gets a quote in front; numbers stay.
+
+    Examples
+    --------
+    >>> from calipers.results.printable import inert
+    >>> inert("=1+2"), inert("-0.5"), inert("north")
+    ("'=1+2", '-0.5', 'north')
+    """
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.match(text) else text
+
+
 def printable_json(text: str) -> str:
     r"""JSON in which controls that JSON allows inside text are escaped; it means the same.
 

@@ -166,7 +166,12 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
         phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
     )  # fmt: skip
-    return calibration_of_parts(m, level, wording, part_labels)
+    result = calibration_of_parts(m, level, wording, part_labels)
+    names = list(part_names(_n_parts(m.sample.n)))
+    easy = result.where in names and 2 * names.index(result.where) >= len(names)
+    if easy and not level.two_sided:
+        return replace(result, title="coverage changes with difficulty")
+    return result
 
 
 def _coverage_numbers(m: Measurements, level: Promise) -> list[Estimate]:
@@ -300,7 +305,8 @@ def _size_picture(m: Measurements, level: Promise, rows: Rows) -> Picture:
     n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
     codes, n_parts = parts_of(rows["difficulty"].astype(float), n_parts)
     unit = "labels in the set" if m.task == "classification" else "width of the interval"
-    outcome = "rank of the true label" if m.task == "classification" else "absolute error"
+    error = "absolute error" if "y_pred" in m.design.have else "absolute error of the midpoint"
+    outcome = "rank of the true label" if m.task == "classification" else error
     curves = tuple(
         _mean_curve(name, values.astype(float), codes, unit, m.confidence)
         for name, values in ((unit, rows["size"]), (outcome, rows["hardness"]))

@@ -42,6 +42,12 @@ def rows_for(alpha: float, half_width: float, confidence: float) -> int:
     return int(np.ceil(normal_quantile(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
 
 
+def rows_with(events: int, chance: float, rows: int) -> int | None:
+    """Rows that hold so many events on average; None where there are as many, and events are just rare."""
+    needed = int(np.ceil(events / chance - 1e-9))
+    return needed if rows < needed else None
+
+
 def interval_of(estimate: Estimate) -> tuple[float, float]:
     """Both ends of the interval; infinite where there is none."""
     low, high = estimate.low, estimate.high
@@ -124,7 +130,9 @@ def _side(
     value, words, noun = float(estimate), format_percent(stated), level.noun
     below_by = interval_of(estimate)
     ends = (stated - below_by[1], stated - below_by[0])
-    low, high = ends if below else (-ends[1], -ends[0])
+    low = ends[0] if below else -ends[1]
+    # With few rows there is room on the other side, too.
+    high = max(ends[1], -ends[0])
     luck, cap = _calibration_luck(m, level, estimate)
     promised_words = words if not level.per_row else f"{_percent(stated)} on average"
     says = f"The {noun} cover {_percent(value)} of the rows; {promised_words} was promised"

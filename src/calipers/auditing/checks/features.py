@@ -15,7 +15,7 @@ import numpy as np
 from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import rows_for, tolerance_at
+from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
 from calipers.auditing.checks.groups import (
     FEWEST_MISSES,
     PART_TOLERANCE,
@@ -78,7 +78,10 @@ def by_features(m: Measurements, level: Promise) -> CheckResult:
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
         reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
-        return CheckResult(code=CODE, title=TITLE, question=QUESTION, not_applicable=reason)
+        return CheckResult(
+            code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
+            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n),
+        )  # fmt: skip
     found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
     result = _with_place(m, level, _risk_result(m, level, found))
     numbers = [replace(e, name=f"ert {key}{level.tag}") for key, e in found.excess_risk.items()]
@@ -285,8 +288,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     rare = int(min(side.kept.sum(), (~side.kept).sum()))
     if rare < _FEWEST_RARE:
         return replace(
-            base, not_applicable=f"There are {rare} rows with the rarer outcome; {_FEWEST_RARE} are needed."
-        )
+            base, not_applicable=f"There are {rare} rows with the rarer outcome; {_FEWEST_RARE} are needed.",
+            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
+        )  # fmt: skip
     table = ert_table(
         check_features(side.rows.given["X"]), side.kept, alpha=1.0 - side.expected, losses=("l1", "l2"),
         cluster=side.cluster, n_repeats=1, confidence=m.confidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -12,15 +12,20 @@ from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.over_time import plain_time, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.severity import LEVEL
 from calipers.displays.curves import are_dates
 from calipers.inference import normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_end, format_number
 
 QUESTION = "forecast"
+# Whose error it is without y_pred: that of the middle of the interval.
+MIDPOINT = " of the midpoint"
+# Losses that are shares of rows, shown as percentages.
+SHARES = ("error rate", "share of misses")
 ALPHA = 0.1
 BATCH = 100
 # Batches at which both ends of the interval are finite, with some to spare.
@@ -45,8 +50,10 @@ def losses_of(rows: Rows) -> tuple[str, np.ndarray] | None:
     if rows.get("probabilities") is not None:
         return "error rate", (~rows["top_is_right"]).astype(float)
     intervals = rows.get("interval_at_level")
-    if rows.get("y_pred") is not None or (intervals is not None and np.isfinite(intervals).all()):
+    if rows.get("y_pred") is not None:
         return "absolute error", rows["hardness"]
+    if intervals is not None and np.isfinite(intervals).all():
+        return f"absolute error{MIDPOINT}", rows["hardness"]
     covered = rows.get("covered")
     return None if covered is None else ("share of misses", (~covered).astype(float))
 
@@ -75,15 +82,16 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     batch = int(min(BATCH, rows.n // ENOUGH_BATCHES))
     if batch < 1:
         reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {rows.n}."
-        return replace(base, not_applicable=reason)
+        return replace(base, not_applicable=reason, rows_needed=ENOUGH_BATCHES)
     order = m.generator("CAL601").permutation(rows.n)[: batch * (rows.n // batch)]
     means = losses[order].reshape(-1, batch).mean(axis=1)
     low, high = forecast_losses(means, ALPHA).interval()
     what = "row" if batch == 1 else f"{batch} rows"
     forecast = Estimate(
-        name=f"{name} of the next {what}", value=float(losses.mean()), low=float(low), high=float(high),
-        confidence=1 - ALPHA, n=rows.n,
-        method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)",
+        name=f"{name.removesuffix(MIDPOINT)} of the next {what}", value=float(losses.mean()),
+        low=float(low), high=float(high), confidence=1 - ALPHA, n=rows.n,
+        method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)"
+        + ("; errors are those of the midpoints of the intervals" if name.endswith(MIDPOINT) else ""),
     )  # fmt: skip
     came = m.counted_in_order()
     drift, change = _drift(came, m.confidence), change_of_mean(m, came, timed=timed)
@@ -95,19 +103,23 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
     mean = max(1e-300, abs(float(losses.mean())))
-    effects = _mean_effect(change, mean) if by_mean else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
+    # What no test finds is sized by ranks, whose room depends on the rows alone.
+    sized = by_mean and p <= LEVEL
+    effects = _mean_effect(change, mean) if sized else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
     return replace(
         base,
         evidence=change if by_mean else drift,
         p_value=min(1.0, p * (1 if timed else UNTIMED)),
         effect=effects[0],
         effect_low=effects[1],
+        effect_high=None if sized else effects[0] + _drift_room(rows.n, m.confidence),
         tolerance=effects[2],
+        rows_needed=int(np.ceil(rows.n * (_drift_room(rows.n, m.confidence) / DRIFT) ** 2)),
         # The order of a file need not mean anything: only a stated time makes it a fault.
         cap="issue" if timed else "note",
         fault=_mean_fault(name, change, timed=timed) if by_mean else _fault(float(drift), timed=timed),
-        clean=f"The next {what} will have {_article(name)} between {_number(name, low)} and "
-        f"{_number(name, high)}, with probability {100 * (1 - ALPHA):.0f} %; "
+        clean=f"The next {what} will have {_article(name)} between {_end(name, low, 'low')} and "
+        f"{_end(name, high, 'high')}, with probability {100 * (1 - ALPHA):.0f} %; "
         f"it is {_number(name, float(losses.mean()))} here.",
         where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file")
         if not (timed and by_mean)
@@ -118,6 +130,11 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         promise="forecast",
         slices="time",
     )
+
+
+def _drift_room(n: int, confidence: float) -> float:
+    """Half-width of the chance that a later row scores worse; without drift its variance is 1/(3 n)."""
+    return float(normal_quantile(confidence) / np.sqrt(3 * n))
 
 
 def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
@@ -217,7 +234,16 @@ def _fault(chance: float, *, timed: bool) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    return format_number(float(value)) if name == "absolute error" else f"{100 * value:.1f} %"
+    return f"{100 * value:.1f} %" if name in SHARES else format_number(float(value))
+
+
+def _end(name: str, value: float, side: Literal["low", "high"]) -> str:
+    """An end of the interval that is promised: rounded outward."""
+    if name not in SHARES:
+        return format_end(float(value), side=side)
+    tenths = 1000 * float(value)
+    outward = np.ceil(tenths - 1e-9) if side == "high" else np.floor(tenths + 1e-9)
+    return f"{outward / 10:.1f} %"
 
 
 def _article(name: str) -> str:

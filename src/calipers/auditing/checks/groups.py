@@ -72,8 +72,8 @@ class Parts:
         Covered and all rows of every part.
     labels : tuple of str
         The parts in words.
-    kind : str
-        What one of them is called: "group", "difficulty".
+    kind : {"group", "difficulty"}
+        What divides the rows.
     foremost : int or None
         The part that was named before the data were seen. Its interval stands for itself; those of the
         others are corrected for their number.
@@ -230,10 +230,16 @@ def group_rows(rows: Rows, *labels: str) -> list[np.ndarray]:
     return [found.get(label, np.zeros(rows.n, dtype=bool)) for label in labels]
 
 
+# Kind of the parts -> one of them, all of them, and the title where no part falls short of the promise.
+_ONE = {"group": "group", "difficulty": "part along difficulty"}
+_DIFFERS = {"group": "coverage differs between groups", "difficulty": "coverage changes with difficulty"}
+_OVER = {"group": "a group is over-covered", "difficulty": "coverage changes with difficulty"}
+
+
 def _nothing_to_compare(wording: Wording, kind: str) -> CheckResult:
     return CheckResult(
         code=wording.code, title=wording.title, question=wording.question,
-        not_applicable=f"There is only one {kind}; a comparison needs two.",
+        not_applicable=f"There is only one {_ONE[kind]}; a comparison needs two.",
     )  # fmt: skip
 
 
@@ -258,7 +264,9 @@ def compare_parts(
     over = promise.two_sided and share > parts.rest(at)
     owed = max(promised, parts.rest(at)) if over else min(promised, parts.rest(at))
     tolerance = PART_TOLERANCE * tolerance_at(promise.alpha)
-    evidence = _part_evidence(parts, at, p, (low, high), f"{promise.tag}", m.confidence, side)
+    evidence = _part_evidence(
+        parts, at, p, (low, high), promise.tag, m.confidence, side, two_sided=promise.two_sided
+    )
     ends = (
         (share - owed, low[at] - owed, high[at] - owed)
         if over
@@ -276,10 +284,8 @@ def compare_parts(
         fault=f"{wording.phrase(parts.labels[at])} the {promise.noun} cover {100 * share:.1f} % of "
         f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
         f"{100 * hits / everything:.1f} %.",
-        title=wording.title
-        if share < promised or promise.two_sided
-        else f"coverage differs between {parts.kind}s",
-        clean=f"No {parts.kind} is covered less often than the others.",
+        title=wording.title if share < promised or promise.two_sided else _DIFFERS[parts.kind],
+        clean=f"No {_ONE[parts.kind]} is covered less often than the others.",
         where=f"{_place(parts, at)}{promise.tag}",
         repair=wording.repair,
         rows_needed=int(
@@ -340,10 +346,13 @@ def calibration_of_parts(
             side, masks, m.generator(f"{purpose} signs"), replace(promise, two_sided=True)
         )
     worst, mask = list(listed)[at], masks[at]
+    numbers = _part_numbers(m, promise, side, mask, p, wording.phrase(worst), joint)
+    over = not promise.two_sided and numbers["details"]["shortfall"] < 0
     return replace(
         base,
-        **_part_numbers(m, promise, side, mask, p, wording.phrase(worst), joint),
-        clean=f"In no {kind} do the {promise.noun} differ from what happened more than in all rows.",
+        **numbers,
+        title=_OVER[kind] if over else wording.title,
+        clean=f"In no {_ONE[kind]} do the {promise.noun} differ from what happened more than in all rows.",
         where=f"group {worst}" if kind == "group" else worst,
         repair=wording.repair,
         pictures=(_deviation_picture(m, promise, side, dict(zip(listed, masks, strict=True)), base, kind),),
@@ -397,7 +406,10 @@ def _part_numbers(
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
-        "effect_high": value + widest * (high - value),
+        # With few expected events the law of the calibration error is no guide; that of a share always is.
+        "effect_high": max(
+            value + widest * (high - value), stated - float(mean_low), float(mean_high) - stated
+        ),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
         f"happened ({int(mask.sum())} rows)"
@@ -435,6 +447,8 @@ def _part_evidence(
     tag: str,
     confidence: float,
     side: PromiseRows | None,
+    *,
+    two_sided: bool,
 ) -> Estimate:
     kinds = f"{parts.kind}s" if parts.kind == "group" else "parts"
     test = "hypergeometric test against the others" if side is None else "signs of whole clusters"
@@ -442,7 +456,7 @@ def _part_evidence(
         name=f"coverage of the {_place(parts, at)}{tag}", value=float(parts.shares[at]),
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
-        p_value=p, alternative="less",
+        p_value=p, alternative="two-sided" if two_sided else "less",
         method=f"share of covered rows; Clopper-Pearson intervals that hold together for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")

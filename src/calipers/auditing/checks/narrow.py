@@ -142,7 +142,9 @@ def smaller_exist(m: Measurements, level: Level) -> CheckResult:
     finite = np.isfinite(rows["size"])
     if np.count_nonzero(finite) < FEWEST_ROWS:
         return replace(
-            base, not_applicable=f"Fewer than {FEWEST_ROWS} {m.noun} of finite size: too few to compare."
+            base,
+            not_applicable=f"Fewer than {FEWEST_ROWS} {m.noun} of finite size: too few to compare.",
+            rows_needed=FEWEST_ROWS if rows.n < FEWEST_ROWS else None,
         )
     rows = rows.take(finite)
     rivals = rivals_of(m, level, rows)

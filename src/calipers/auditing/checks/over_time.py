@@ -44,7 +44,8 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     if side is None:
         return CheckResult(**base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     if len(side.kept) < _FEWEST_ROWS:
-        return CheckResult(**base, not_applicable=f"A change over time needs {_FEWEST_ROWS} rows.")
+        said = f"A change over time needs {_FEWEST_ROWS} rows, got {len(side.kept)}."
+        return CheckResult(**base, not_applicable=said, rows_needed=_FEWEST_ROWS)
     times = times_of(side.rows)
     if len(np.unique(times)) < 2:
         return CheckResult(**base, not_applicable="All rows have one time; there is nothing to compare.")
@@ -56,7 +57,11 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     picture = _picture(m, promise, side, times, base)
     since = plain_time(change.details.get("changed_at"))
     if since is None:
-        return CheckResult(**base, p_value=p, clean=_clean(promise), pictures=(picture,))
+        ends = _gap(side, np.ones(len(side.kept), dtype=bool), m.confidence)[1]
+        return CheckResult(
+            **base, p_value=p, effect_high=max(abs(ends[0]), abs(ends[1])), tolerance=_tolerance(promise),
+            clean=_clean(promise), pictures=(picture,),
+        )  # fmt: skip
     calibrate = question == "probabilities"
     return CheckResult(
         **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
@@ -89,6 +94,10 @@ def _after(rows: Rows, change: Estimate) -> np.ndarray:
     times, until = times_of(rows), change.details.get("until")
     inside = times >= change.details["changed_at"]
     return np.asarray(inside if until is None else inside & (times <= until))
+
+
+def _tolerance(promise: Promise) -> float:
+    return TIME_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha)
 
 
 def _clean(promise: Promise) -> str:
@@ -138,7 +147,7 @@ def _numbers(
         "effect": float(effect),
         "effect_low": float(low),
         "effect_high": float(max(abs(ends[0]), abs(ends[1]))),
-        "tolerance": TIME_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha),
+        "tolerance": _tolerance(promise),
         "fault": _sentence(promise, change, shares, means),
         "estimates": (evidence,),
         "details": {

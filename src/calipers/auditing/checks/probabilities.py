@@ -248,7 +248,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         p_value=estimate.p_value,
         effect=estimate.value,
         effect_low=details.get("low_bound"),
-        effect_high=details.get("asymptotic_high", estimate.high),
+        effect_high=_highest(m, estimate),
         tolerance=TOLERANCE,
         fault=says + numbers,
         clean=f"Stated and observed frequencies agree: they differ by at most {float(estimate):.3f} of all "
@@ -259,9 +259,19 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     )
 
 
+def _highest(m: Measurements, estimate: Estimate) -> float | None:
+    """The bound from above; no smaller than the share of rows that may hold what none of these showed.
+
+    Probabilities near 0 and 1 leave few events to see, and the asymptotic bound then says nothing: of n rows
+    without an event up to -log(1 - confidence) / n of all rows may have one (the rule of three).
+    """
+    high = estimate.details.get("asymptotic_high", estimate.high)
+    return None if high is None else max(float(high), -np.log1p(-m.confidence) / max(1, estimate.n or m.n))
+
+
 def _rows_needed(m: Measurements, estimate: Estimate) -> int | None:
     """Rows at which the bound would come within the tolerance of the estimate; it shrinks like 1/sqrt(n)."""
-    high = estimate.details.get("asymptotic_high", estimate.high)
+    high = _highest(m, estimate)
     if high is None or estimate.value is None or high <= estimate.value:
         return None
     return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / TOLERANCE) ** 2))

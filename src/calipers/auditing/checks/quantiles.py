@@ -9,6 +9,7 @@ import numpy as np
 from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.coverage import interval_of, rows_for
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
@@ -55,8 +56,9 @@ def _quantiles(m: Measurements) -> CheckResult:
         p_value=float(holm(p_values)[at]),
         effect=abs(float(worst) - level),
         effect_low=ends[0],
-        effect_high=ends[1],
+        effect_high=max(_room(e, level) for e, level in zip(shares.values(), levels, strict=True)),
         tolerance=TOLERANCE,
+        rows_needed=rows_for(0.5, TOLERANCE, m.confidence),
         fault=f"{100 * float(worst):.1f} % of the outcomes lie at or below the quantile stated for "
         f"{100 * level:g} %.",
         clean="As many outcomes lie below every quantile as stated, up to sampling noise.",
@@ -65,6 +67,12 @@ def _quantiles(m: Measurements) -> CheckResult:
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
         rows=lambda given: given.at(at)["below_quantile"],
     )
+
+
+def _room(share: Estimate, level: float) -> float:
+    """How far the share may lie from the level, on either side."""
+    low, high = interval_of(share)
+    return max(level - low, high - level)
 
 
 def _share_picture(levels: list[float], shares: tuple[Estimate, ...], n: int, confidence: float) -> Picture:
@@ -101,6 +109,7 @@ def _pit(m: Measurements) -> CheckResult:
         effect_low=abs(gap) - half,
         effect_high=abs(gap) + half,
         tolerance=TOLERANCE,
+        rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
         fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point "
         f"lie {100 * (level + gap):.1f} % of the outcomes.",
         clean="The PIT values are spread evenly, as those of right distributions are.",

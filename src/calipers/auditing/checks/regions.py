@@ -9,7 +9,7 @@ import numpy as np
 from calipers.auditing import repairs
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for, tolerance_at
+from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
 from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise_rows import PromiseRows
@@ -40,7 +40,9 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
-        return replace(base, not_applicable=f"There are {misses} misses, too few to search for regions.")
+        said = f"There are {misses} misses, too few to search for regions."
+        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
+        return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
     clean = "No region of the features is covered less often than the rest."
     if not under:

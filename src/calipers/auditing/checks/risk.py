@@ -12,7 +12,13 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.groups import FEWEST_ROWS, group_rows, memberships
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.exceptions import InputError
-from calipers.inference import Moments, bounded_mean_interval, bounded_mean_p_value, sidak_confidence
+from calipers.inference import (
+    Moments,
+    bounded_mean_interval,
+    bounded_mean_p_value,
+    normal_quantile,
+    sidak_confidence,
+)
 from calipers.inputs.rows import Rows, attribute_names
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
@@ -76,10 +82,21 @@ def _numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
         "effect_low": low - bound,
         "effect_high": high - bound,
         "tolerance": TOLERATED * abs(bound),
+        "rows_needed": _rows_needed(m, bound),
         "fault": f"{what} is {format_number(float(estimate))}; at most {bound:g} was promised.",
         "estimates": (estimate,),
         "details": {"bound": bound},
     }
+
+
+def _rows_needed(m: Measurements, bound: float) -> int | None:
+    """Rows at which a mean loss at the bound is known to within the tolerance, whatever its spread."""
+    if not bound:
+        return None
+    low, high = m.design.loss_range
+    # No loss in the range with this mean varies more (Bhatia and Davis 2000).
+    variance = (bound - low) * (high - bound)
+    return int(np.ceil(normal_quantile(m.confidence) ** 2 * variance / (TOLERATED * bound) ** 2))
 
 
 def groups_within_bound(m: Measurements, promise: None) -> CheckResult:

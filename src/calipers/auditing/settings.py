@@ -1,0 +1,47 @@
+"""Settings of an audit that are checked before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calipers.arrays import RandomState, generator
+from calipers.exceptions import DoubtfulInputWarning, InputError, warn
+
+
+def shown_seed(random_state: RandomState) -> int:
+    """The seed that gives this audit again: the one that was given, or a draw from what was given."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(generator(random_state).integers(2**31))
+
+
+def ask_about(alphas: Sequence[float]) -> None:
+    """Warn where every level promises less than half of the outcomes: confidence was probably meant."""
+    if min(alphas) > 0.5:
+        alpha = float(alphas[0])
+        warn(
+            f"alpha={alpha:g} promises that {100 * (1 - alpha):g} % are covered. If {100 * alpha:g} % was "
+            f"meant, give alpha={1 - alpha:g}: alpha is the allowed miscoverage.",
+            DoubtfulInputWarning,
+        )
+
+
+def check_bound(bound: Any, loss_range: Any) -> float | None:
+    """The promised bound of the mean loss, which must lie inside the range of a loss."""
+    try:
+        low, high = (float(end) for end in loss_range)
+    except (TypeError, ValueError):
+        raise InputError(f"loss_range must be two numbers, got {loss_range!r}.") from None
+    if not low < high:
+        raise InputError(f"loss_range must rise, got {loss_range!r}.")
+    if bound is None:
+        return None
+    if not low <= float(bound) < high:
+        raise InputError(
+            f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; "
+            "give loss_range where a loss can be larger than 1."
+        )
+    return float(bound)

@@ -1,0 +1,253 @@
+"""No answer says more than its findings: none contradicts a fault, none is given with too few rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calipers
+from calipers.auditing import Audit
+from calipers.exceptions import DoubtfulInputWarning
+from calipers.results import severity_rank
+
+GREEN = {"yes", "mostly"}
+N = 600
+
+
+def _regression(seed: int, half: float, *, n: int = N, **more: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    y, middle = rng.normal(size=n), np.zeros(n)
+    return {"y_true": y, "intervals": np.stack([middle - half, middle + half], axis=1)} | more
+
+
+def _classes(seed: int, *, sharpened: float = 1.0, n: int = N) -> dict[str, Any]:
+    """Labels of three classes, and probabilities that are right at ``sharpened=1``."""
+    rng = np.random.default_rng(seed)
+    true = rng.dirichlet(np.ones(3), size=n)
+    y = np.array([rng.choice(3, p=p) for p in true])
+    stated = true**sharpened
+    return {"y_true": y, "probabilities": stated / stated.sum(axis=1, keepdims=True), "classes": [0, 1, 2]}
+
+
+def _binary(seed: int, shift: float, n: int = N) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    return {"y_true": (rng.random(n) < np.clip(p + shift, 0, 1)).astype(int), "probabilities": p}
+
+
+def _drifting(*, timed: bool) -> dict[str, Any]:
+    given, late = _regression(3, 2.5), np.arange(N) > 400
+    given["y_true"] = given["y_true"] * np.where(late, 3.0, 1.0)
+    return given | ({"time": np.arange(N)} if timed else {})
+
+
+def _grouped() -> dict[str, Any]:
+    given, group = _regression(4, 2.1), np.repeat(["a", "b"], N // 2)
+    given["y_true"] = given["y_true"] * np.where(group == "b", 1.8, 1.0)
+    return given | {"groups": group, "X": np.random.default_rng(5).normal(size=(N, 2))}
+
+
+def _by_class(seed: int, size: float) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {"y_true": rng.integers(3, size=N), "sets": rng.random((N, 3)) < size, "classes": [0, 1, 2]}
+
+
+def _outcomes(seed: int, share: float, **more: Any) -> dict[str, Any]:
+    return {"covered": np.random.default_rng(seed).random(N) < share} | more
+
+
+def _losses(seed: int, mean: float) -> dict[str, Any]:
+    loss = np.random.default_rng(seed).beta(2 * mean, 2 * (1 - mean), N)
+    return {"loss": loss, "bound": 0.3, "groups": np.repeat(["a", "b"], N // 2)}
+
+
+def _quantiles(factor: float) -> dict[str, Any]:
+    y = np.random.default_rng(7).normal(size=N)
+    return {"y_true": y, "quantiles": np.tile([-1.2816 * factor, 0.0, 1.2816 * factor], (N, 1)),
+            "quantile_levels": [0.1, 0.5, 0.9]}  # fmt: skip
+
+
+WORLDS: dict[str, Callable[[], dict[str, Any]]] = {
+    "healthy intervals": lambda: _regression(0, 1.645),
+    "four sigma": lambda: _regression(1, 4.0),
+    "four sigma with features": lambda: _regression(
+        1, 4.0, X=np.random.default_rng(0).normal(size=(N, 2))
+    ),
+    "too narrow": lambda: _regression(2, 1.0),
+    "two levels": lambda: {"y_true": np.random.default_rng(8).normal(size=N), "alpha": [0.1, 0.3],
+                           "intervals": np.tile([[-1.645, -0.5], [1.645, 0.5]], (N, 1, 1))},
+    "infinite intervals": lambda: _regression(6, np.inf),
+    "drift along the file": lambda: _drifting(timed=False),
+    "drift with time": lambda: _drifting(timed=True),
+    "a group is off": _grouped,
+    "right probabilities": lambda: _classes(0),
+    "sharp probabilities": lambda: _classes(1, sharpened=3.0),
+    "flat probabilities": lambda: _classes(2, sharpened=0.3),
+    "binary, right": lambda: _binary(0, 0.0),
+    "binary, shifted": lambda: _binary(1, 0.2),
+    "small sets": lambda: _by_class(0, 0.6),
+    "large sets": lambda: _by_class(1, 0.97),
+    "covered too rarely": lambda: _outcomes(0, 0.8),
+    "covered as promised": lambda: _outcomes(1, 0.9),
+    "promised per row": lambda: _outcomes(2, 0.6, promised=np.full(N, 0.9)),
+    "loss within bound": lambda: _losses(0, 0.25),
+    "loss beyond bound": lambda: _losses(1, 0.45),
+    "right quantiles": lambda: _quantiles(1.0),
+    "narrow quantiles": lambda: _quantiles(0.5),
+    "PIT": lambda: {"pit": np.random.default_rng(0).uniform(size=N)},
+    "PIT in the middle": lambda: {"pit": np.random.default_rng(0).beta(3, 3, size=N)},
+}  # fmt: skip
+
+
+@cache
+def audited(world: str) -> Audit:
+    return calipers.audit(**WORLDS[world](), random_state=0)
+
+
+def answers(found: Audit) -> dict[str, dict[str, Any]]:
+    return {answer["question"]: answer for answer in found.to_dict()["questions"]}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_answer_contradicts_a_fault(world: str) -> None:
+    found = audited(world)
+    for finding in found.faults:
+        answer = answers(found)[finding.question]
+        own = finding.details.get("own_severity", finding.severity)
+        assert answer["answer"] != "yes", finding
+        assert answer["label"] not in {"yes", "as here"}, finding
+        if severity_rank(own) >= severity_rank("warning"):
+            assert answer["answer"] not in GREEN, finding
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_broken_cell_stands_under_a_yes(world: str) -> None:
+    found = audited(world)
+    question_of = {finding.code: finding.question for finding in found.findings}
+    for cell in found.promises.values():
+        if cell.answer == "broken":
+            assert answers(found)[question_of[cell.code]]["answer"] not in GREEN, cell
+
+
+def test_the_worlds_have_answers_of_every_kind() -> None:
+    """Otherwise the two properties would hold of nothing."""
+    given = [answer["answer"] for world in WORLDS for answer in answers(audited(world)).values()]
+    assert {"no", "doubtful", "cannot tell", "yes", "not asked"} <= set(given)
+
+
+def test_intervals_that_are_larger_than_they_need_to_be_are_not_as_narrow_as_they_could_be() -> None:
+    found = answers(audited("four sigma"))
+    assert "larger than they need to be" in found["coverage"]["sentence"]
+    assert found["narrow"]["answer"] == "doubtful"
+
+
+def test_a_constant_interval_alone_is_not_called_narrow() -> None:
+    assert answers(audited("healthy intervals"))["narrow"]["answer"] == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("world", "label"), [("drift along the file", "it may drift"), ("drift with time", "it drifts")]
+)
+def test_losses_that_drift_are_not_forecast_to_stay_as_here(world: str, label: str) -> None:
+    answer = answers(audited(world))["forecast"]
+    assert "no forecast holds" in answer["sentence"].lower()
+    assert answer["label"] == label
+    assert answer["answer"] not in GREEN
+
+
+def test_a_broken_risk_bound_is_not_called_drift() -> None:
+    answer = answers(audited("loss beyond bound"))["forecast"]
+    assert (answer["answer"], answer["label"]) == ("no", "worse than promised")
+
+
+FEW: dict[str, Callable[[int], dict[str, Any]]] = {
+    "intervals": lambda n: _regression(0, 1.6, n=n),
+    "probabilities": lambda n: _classes(0, n=n),
+    "binary": lambda n: {"y_true": np.arange(n) % 2, "probabilities": np.full(n, 0.5), "classes": [0, 1]},
+    "sets": lambda n: {"y_true": np.zeros(n, dtype=int), "sets": np.tile([True, True, False], (n, 1)),
+                       "classes": [0, 1, 2]},
+    "covered": lambda n: {"covered": np.ones(n, dtype=bool)},
+    "promised": lambda n: {"covered": np.ones(n, dtype=bool), "promised": np.full(n, 0.99)},
+    "loss": lambda n: {"loss": np.full(n, 0.1), "bound": 0.2},
+    "loss without a bound": lambda n: {"loss": np.full(n, 0.1)},
+    "pit": lambda n: {"pit": (np.arange(n) + 0.5) / n},
+    "quantiles": lambda n: {"y_true": np.zeros(n), "quantiles": np.tile([-1.0, 1.0], (n, 1)),
+                            "quantile_levels": [0.1, 0.9]},
+    "features, groups and time": lambda n: _regression(
+        0, 1.6, n=n, X=np.arange(2.0 * n).reshape(n, 2), groups=np.arange(n) % 2, time=np.arange(n)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+@pytest.mark.parametrize("kind", FEW)
+def test_nothing_is_said_of_too_few_rows(kind: str, rows: int) -> None:
+    found = calipers.audit(**FEW[kind](rows), random_state=0)
+    assert {answer["answer"] for answer in answers(found).values()} <= {"cannot tell", "not asked"}
+    assert "nothing can be said" in str(found)
+    assert "No fault found" not in str(found)
+
+
+def test_fewest_rows_are_what_the_user_says() -> None:
+    given = _regression(0, 1.645, n=100)
+    assert answers(calipers.audit(**given, random_state=0))["coverage"]["answer"] == "cannot tell"
+    assert answers(calipers.audit(**given, min_rows=50, random_state=0))["coverage"]["answer"] == "yes"
+    many = calipers.audit(**_regression(0, 1.645), min_rows=1000, random_state=0)
+    assert answers(many)["coverage"]["answer"] == "cannot tell"
+    assert "min_rows" in answers(many)["coverage"]["sentence"]
+
+
+def test_a_fault_is_told_below_the_fewest_rows_too() -> None:
+    found = calipers.audit(**_regression(2, 1.0), min_rows=1000, random_state=0)
+    assert answers(found)["coverage"]["answer"] == "no"
+
+
+def test_a_level_above_one_half_asks_whether_confidence_was_meant() -> None:
+    given = _regression(0, 1.645)
+    with pytest.warns(DoubtfulInputWarning, match=r"If 90 % was meant, give alpha=0\.1"):
+        calipers.audit(**given, alpha=0.9, random_state=0)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_seed_that_was_given_is_shown(seed: int) -> None:
+    assert calipers.audit(**_outcomes(0, 0.9), random_state=seed).to_dict()["about"]["seed"] == seed
+
+
+def test_the_seed_shown_gives_the_same_audit_again() -> None:
+    first = calipers.audit(**_grouped())
+    again = calipers.audit(**_grouped(), random_state=first.to_dict()["about"]["seed"])
+    assert again.to_json() == first.to_json()
+
+
+def test_errors_of_the_midpoint_are_called_so() -> None:
+    given = _regression(0, 1.645)
+    assert "absolute error of the midpoint" in answers(audited("healthy intervals"))["forecast"]["sentence"]
+    stated = calipers.audit(**given, y_pred=np.full(N, 3.0), random_state=0)
+    sentence = answers(stated)["forecast"]["sentence"]
+    assert "midpoint" not in sentence
+    # |y - 3| of standard normal outcomes has a mean of about 3.
+    assert float(sentence.split("it is ")[1].split(" here")[0]) == pytest.approx(3.0, abs=0.15)
+
+
+def test_the_forecast_is_rounded_outward() -> None:
+    found = calipers.audit(loss=np.tile([0.2, 15.46], 400), random_state=0)
+    text = answers(found)["forecast"]["sentence"]
+    low, high = (float(word) for word in re.findall(r"between ([\d.]+) and ([\d.]+)", text)[0])
+    forecast = next(e for name, e in found.estimates.items() if "of the next" in name)
+    assert low <= forecast.low
+    assert high >= forecast.high
+    assert "%;" not in text.replace("90 %;", "")  # a loss is no share
+
+
+def test_a_row_of_numbers_at_another_level_says_so() -> None:
+    found = audited("healthy intervals")
+    line = next(x for x in found.to_markdown().splitlines() if "of the next" in x and x.startswith("|"))
+    assert "(at 90 %)" in line
+    assert "(at 90 %)" not in next(
+        x for x in found.to_markdown().splitlines() if x.startswith("| coverage |")
+    )
