@@ -274,5 +274,6 @@ CHECKS = (
         states=size_states,
         read=smaller_exist,
         on_sample=True,
+        tasks=("classification", "regression"),
     ),
 )
