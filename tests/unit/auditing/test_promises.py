@@ -174,6 +174,14 @@ def test_few_clusters_cannot_tell() -> None:
     assert found.promises["coverage", "all rows"].answer == "cannot tell"
 
 
+def test_outcomes_found_elsewhere_are_read_along_difficulty_without_a_size() -> None:
+    rng = np.random.default_rng(16)
+    ease = (rng.permutation(1500) + 0.5) / 1500
+    covered = rng.random(1500) < np.where(ease < 0.2, 0.6, 0.95)
+    found = calipers.audit(covered=covered, ease=ease, random_state=0)
+    assert fault(found, "CAL401").where == "hardest fifth"
+
+
 def too_narrow_where_hard(n: int = 3000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ease, outcomes and stated spread: the hardest fifth spreads twice as far as stated."""
     rng = np.random.default_rng(15)

@@ -360,5 +360,6 @@ CHECKS = (
         states=size_states,
         read=size_along_difficulty,
         on_sample=True,
+        tasks=("classification", "regression"),
     ),
 )
