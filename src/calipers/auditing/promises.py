@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calipers.arrays import frame_columns
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import PIT_LEVELS, Rows
 from calipers.results.formatting import format_percent
 
 
@@ -98,13 +98,22 @@ def _promises(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> It
             )  # fmt: skip
     if "probabilities" in given:
         yield _probability(classes)
+    yield from _quantiles(given)
+
+
+def _quantiles(given: Any) -> Iterator[Promise]:
+    """Stated quantiles, or those that PIT values tell about."""
     if "quantiles" in given and "y_true" in given:
-        for number, level in enumerate(frame_columns(given["quantiles"])):
-            yield Promise(
-                number=number, alpha=1.0 - float(level), kind="quantile", name=f"quantile {level}",
-                noun="quantiles", tag=f" at quantile {level}", reads={"covered": "below_quantile"},
-                two_sided=True,
-            )  # fmt: skip
+        names, noun = [str(level) for level in frame_columns(given["quantiles"])], "quantiles"
+    elif "pit" in given and "quantiles" not in given:
+        names, noun = [f"{level:g}" for level in PIT_LEVELS], "predictive distributions"
+    else:
+        return
+    for number, level in enumerate(names):
+        yield Promise(
+            number=number, alpha=1.0 - float(level), kind="quantile", name=f"quantile {level}", noun=noun,
+            tag=f" at quantile {level}", reads={"covered": "below_quantile"}, two_sided=True,
+        )  # fmt: skip
 
 
 def _covered_elsewhere(given: Any, alpha: float) -> Promise:

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.inference import ShareCounts, sidak_confidence
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.row_keys import draws
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import CELL_JOINT, Rows, attribute_names
 from calipers.metrics.conditional import CoverageClassifier
 
 PARTS = 5
@@ -26,12 +26,21 @@ _BOUND = 0.95
 
 def stated_slices(rows: Rows) -> dict[str, np.ndarray]:
     """Slices that the rows themselves name: groups and difficulty, as a code per row."""
-    found: dict[str, np.ndarray] = {}
-    if (groups := rows.get("group_cell")) is not None:
-        found["group"] = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    found = group_slices(rows)
     if (difficulty := rows.get("difficulty")) is not None:
         found["difficulty"] = fifths(difficulty, rows.weights)
     return found
+
+
+def group_slices(rows: Rows) -> dict[str, np.ndarray]:
+    """A code per row for the groups, and for every attribute where there are several."""
+    if (cell := rows.get("group_cell")) is None:
+        return {}
+    labels = {"group": cell}
+    if names := attribute_names(rows.given["groups"]):
+        columns = np.array([str(text).split(CELL_JOINT) for text in cell]).T
+        labels |= dict(zip(names, columns, strict=True))
+    return {name: np.unique(own, return_inverse=True)[1].reshape(-1) for name, own in labels.items()}
 
 
 def feature_slices(rows: Rows) -> dict[str, np.ndarray]:

@@ -38,6 +38,8 @@ _MASS_ROUNDING = 1e-12
 _MATRICES = ("probabilities", "p_values", "sets")
 # What stays a frame with named columns: features, attributes of groups, quantiles by their level.
 TABLES = ("X", "groups", "quantiles")
+# Levels at which PIT values are read as quantiles: both tails and the middle.
+PIT_LEVELS = (0.1, 0.5, 0.9)
 
 
 class PValueRule(Protocol):
@@ -408,8 +410,14 @@ def _covered(block: Rows) -> np.ndarray | None:
 
 
 def _below_quantile(block: Rows) -> np.ndarray | None:
-    """Whether the outcome lies at or below the quantile whose number is the level of the block."""
-    if "quantiles" not in block.given or (y := block.get("outcomes")) is None:
+    """Whether the outcome lies at or below the quantile whose number is the level of the block.
+
+    A PIT value says it of any quantile; without stated ones those of `PIT_LEVELS` are read.
+    """
+    if "quantiles" not in block.given:
+        pit = block.get("pit")
+        return None if pit is None else np.asarray(pit <= PIT_LEVELS[block.level])
+    if (y := block.get("outcomes")) is None:
         return None
     stated = as_numpy(block.given["quantiles"]).astype(np.float64)
     return np.asarray(y <= check_vector(stated[:, block.level], name="quantiles", finite=False))
@@ -492,8 +500,9 @@ def _stated_column(which: int) -> Callable[[Rows], np.ndarray | None]:
 
 def _empty(block: Rows) -> np.ndarray | None:
     size = block.get("size")
-    if size is None:  # what was covered elsewhere need not have a size
-        return np.zeros(block.n, dtype=bool) if "covered" in block.given else None
+    if size is None:  # what was covered elsewhere need not have a size, and quantiles have none
+        sizeless = block.given.keys() & {"covered", "quantiles", "pit"}
+        return np.zeros(block.n, dtype=bool) if sizeless else None
     return np.asarray(size == 0)
 
 

@@ -30,6 +30,16 @@ def houses() -> dict[str, np.ndarray]:
     return {"X": X, "mean": mean, "spread": spread, "y": mean + spread * rng.normal(size=1200)}
 
 
+def test_rivals_are_compared_within_a_table_of_groups(houses: dict[str, np.ndarray]) -> None:
+    y, n = houses["y"], len(houses["y"])
+    groups = {"sex": np.resize(["f", "m"], n), "site": np.resize(["a", "b", "c"], n)}
+    found = calipers.audit(
+        y, intervals=around(houses["mean"], 1.645 * houses["spread"]), X=houses["X"], groups=groups,
+        random_state=0,
+    )  # fmt: skip
+    assert answer(found)["answer"] == "yes"
+
+
 def test_a_constant_interval_is_not_as_narrow_as_it_could_be(houses: dict[str, np.ndarray]) -> None:
     y = houses["y"]
     wide = np.tile(np.quantile(y, [0.05, 0.95]), (len(y), 1))

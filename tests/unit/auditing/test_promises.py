@@ -174,6 +174,39 @@ def test_few_clusters_cannot_tell() -> None:
     assert found.promises["coverage", "all rows"].answer == "cannot tell"
 
 
+def test_outcomes_found_elsewhere_are_read_along_difficulty_without_a_size() -> None:
+    rng = np.random.default_rng(16)
+    ease = (rng.permutation(1500) + 0.5) / 1500
+    covered = rng.random(1500) < np.where(ease < 0.2, 0.6, 0.95)
+    found = calipers.audit(covered=covered, ease=ease, random_state=0)
+    assert fault(found, "CAL401").where == "hardest fifth"
+
+
+def too_narrow_where_hard(n: int = 3000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ease, outcomes and stated spread: the hardest fifth spreads twice as far as stated."""
+    rng = np.random.default_rng(15)
+    ease = (rng.permutation(n) + 0.5) / n
+    return ease, rng.normal(size=n) * np.where(ease < 0.2, 2.0, 1.0), np.ones(n)
+
+
+def test_quantiles_are_read_along_difficulty() -> None:
+    ease, y, spread = too_narrow_where_hard()
+    stated = np.outer(spread, stats.norm.ppf(LEVELS))
+    found = calipers.audit(y, quantiles=stated, quantile_levels=LEVELS, ease=ease, random_state=0)
+    assert fault(found, "CAL508").where.startswith("hardest fifth at quantile 0.")
+    assert np.array_equal(found.rows_of("CAL508"), ease < 0.2)
+
+
+def test_pit_values_are_read_in_every_slice() -> None:
+    ease, y, spread = too_narrow_where_hard()
+    place, pit = np.where(ease < 0.2, "hard", "easy"), stats.norm.cdf(y / spread)
+    found = calipers.audit(pit=pit, groups=place, ease=ease, time=1 - ease, X=ease[:, None], random_state=0)
+    assert fault(found, "CAL504").where.startswith("group hard at quantile 0.")
+    for code in ("CAL505", "CAL506", "CAL508"):
+        assert fault(found, code).severity in {"warning", "issue"}
+    assert {"PIT", *(f"quantile {level}" for level in LEVELS)} <= set(found.promises.promises)
+
+
 def test_one_fault_of_a_binary_model_is_told_once() -> None:
     rng = np.random.default_rng(10)
     p = rng.random(5000)

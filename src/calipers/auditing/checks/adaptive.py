@@ -350,8 +350,9 @@ CHECKS = (
         question="probabilities",
         needs=("ease",),
         add="Add ease (calipers.difficulty.ease of the model and X): how easy every row is.",
-        kinds=("probability",),
+        kinds=("probability", "quantile"),
         slices="difficulty",
+        states=difficulty_states,
         read=coverage_along_difficulty,
         on_sample=True,
     ),
@@ -365,5 +366,6 @@ CHECKS = (
         states=size_states,
         read=size_along_difficulty,
         on_sample=True,
+        tasks=("classification", "regression"),
     ),
 )

@@ -124,13 +124,22 @@ class Parts:
         each = [counts.take(np.array([at])).interval(float(level)) for at, level in enumerate(together)]
         return np.array([float(low[0]) for low, _ in each]), np.array([float(high[0]) for _, high in each])
 
-    def worst(self, high: np.ndarray, *, two_sided: bool = False) -> tuple[int, float | None]:
-        """The part with most evidence against it, and its p-value corrected for the number of parts."""
-        p_values = flat_p_values(self.counts, self.whole, two_sided=two_sided)
+    def worst(self, high: np.ndarray, promise: Promise) -> tuple[int, float | None]:
+        """The part with most evidence against it, and the smallest p-value corrected for their number.
+
+        Where more than promised is a fault too, what one part lacks the others have to spare: of the parts
+        that stand out the one farthest from the promise is named.
+        """
+        p_values = flat_p_values(self.counts, self.whole, two_sided=promise.two_sided)
         if np.isnan(p_values).all():
             return int(np.argmin(high)), None
+        corrected = np.minimum(1.0, p_values * len(self.labels))
         at = int(np.nanargmin(p_values))
-        return at, float(min(1.0, p_values[at] * len(self.labels)))
+        outstanding = np.flatnonzero(corrected <= LEVEL)
+        if promise.two_sided and len(outstanding):
+            gaps = np.abs(self.hits - promise.promised * self.rows) / np.sqrt(np.maximum(self.rows, 1.0))
+            at = int(outstanding[np.argmax(gaps[outstanding])])
+        return at, float(np.nanmin(corrected))
 
 
 def _thinned(counts: ShareCounts, effect: float) -> ShareCounts:
@@ -256,7 +265,7 @@ def compare_parts(
         return _nothing_to_compare(wording, parts.kind)
     side = promise_rows(m, promise) if "cluster" in m.design.have and codes is not None else None
     low, high = parts.intervals(m.confidence, 1.0 if side is None else side.design_effect)
-    at, p = parts.worst(high, two_sided=promise.two_sided)
+    at, p = parts.worst(high, promise)
     if side is not None and codes is not None:
         at, p = clustered_worst(side, codes(side.rows), m.generator(f"{wording.code}{promise.key}"), promise)
     share, rows, promised = float(parts.shares[at]), parts.rows, promise.promised

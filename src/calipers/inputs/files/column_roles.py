@@ -312,7 +312,7 @@ _MADE_OF: dict[str, tuple[str, ...]] = {
     "stated_covered": ("probabilities",),
     "stated_size": ("probabilities",),
     "stated_mass": ("probabilities",),
-    "below_quantile": ("quantiles",),
+    "below_quantile": ("quantiles", "pit"),
     "group_cell": ("groups",),
     "codes": ("probabilities", "p_values", "sets"),
 }
