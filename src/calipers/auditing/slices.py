@@ -9,6 +9,8 @@ import numpy as np
 
 from calipers.inference import ShareCounts, sidak_confidence
 from calipers.inputs import Features, Weights, check_features
+from calipers.inputs.attributes import check_attributes
+from calipers.inputs.categorical import Categorical
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
 from calipers.metrics.conditional import CoverageClassifier
@@ -27,8 +29,10 @@ _BOUND = 0.95
 def stated_slices(rows: Rows) -> dict[str, np.ndarray]:
     """Slices that the rows themselves name: groups and difficulty, as a code per row."""
     found: dict[str, np.ndarray] = {}
-    if (groups := rows.get("groups")) is not None:
-        found["group"] = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    if (groups := rows.given.get("groups")) is not None:
+        table = check_attributes(rows["groups"] if isinstance(groups, Categorical) else groups)
+        names = [f"group by {name}" for name in table.names] or ["group"]
+        found |= {name: codes.astype(np.int64) for name, codes in zip(names, table.codes.T, strict=True)}
     if (difficulty := rows.get("difficulty")) is not None:
         found["difficulty"] = fifths(difficulty, rows.weights)
     return found
