@@ -236,7 +236,7 @@ def _order(trials: list[Trial], protect: bool) -> list[int]:
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
-    """The plainest map that no other one beats on these rows, fitted to all; None if none beats the stated."""
+    """The plainest map that no other one beats on these rows, fitted to all; or None."""
     maps = recalibrations(rows)
     fold, slices = rng.permutation(rows.n) % FOLDS, slices_by_partition(rows, group_partitions(rows))
     changed = {"as stated": rows}
