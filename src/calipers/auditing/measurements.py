@@ -55,6 +55,9 @@ class Design:
         Promised bound of the mean loss.
     loss_range : (float, float)
         Smallest and largest loss there can be.
+    quick : bool
+        Whether models along the features are small: for audits that are one of several, such as those before
+        and after a repair. Their tests are exact for any model.
     """
 
     n: int
@@ -67,6 +70,7 @@ class Design:
     bound: float | None = None
     loss_range: tuple[float, float] = (0.0, 1.0)
     random_state: int | None = None
+    quick: bool = False
 
     @property
     def task(self) -> str:

@@ -22,8 +22,9 @@ from calipers.inputs.rows import Rows
 
 FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
-# conformalise.
+# conformalise. More rows than the limit hardly change a choice.
 CHOICE_SHARE = 0.5
+MOST_CHOICE_ROWS = 10_000
 COVERAGE_CODES = {
     "CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL204", "CAL301", "CAL302",
     "CAL401", "CAL402",
@@ -73,7 +74,7 @@ def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> A
     design = audit.design
     settings = {
         "seed": design.seed, "confidence": design.confidence, "sample_rows": design.sample_rows,
-        "n_calibration": n_calibration,
+        "n_calibration": n_calibration, "quick": True,
     }  # fmt: skip
     return audit_rows(rows, settings=settings, name=f"{audit.name} {words}", origin=audit.origin)
 
@@ -102,12 +103,13 @@ def _chosen(
     conformal = bool(codes & COVERAGE_CODES and design.levels) and _has_scores(rest)
     if conformal and not has_choice(rest):
         return _one_threshold(rule, rest, design), [], None
-    choosing = _random_part(rest, "choice", design, CHOICE_SHARE)
+    choosing = _random_part(rest, "choice", design, min(CHOICE_SHARE, MOST_CHOICE_ROWS / rest.n))
     choice, calibration = rest.take(choosing), rest.take(~choosing)
     if codes & PROBABILITY_CODES and rest.get("probabilities") is not None:
         # Rows that conformalise must not have fitted the map of probabilities.
         fit = choice if conformal else rest
-        map_, trials = choose_map(fit, design.generator("recalibration"))
+        few = _random_part(fit, "map", design, min(1.0, MOST_CHOICE_ROWS / fit.n))
+        map_, trials = choose_map(fit.take(few), fit, design.generator("recalibration"))
         rule = replace(rule, probability_map=map_)
     if not conformal:
         return rule, trials, None

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special
 
 from calipers.arrays import as_numpy
 from calipers.exceptions import DegradedResultWarning, InputError, warn
@@ -49,6 +49,8 @@ def block_ranks(values: Any, *, higher_is_better: bool = False) -> np.ndarray:
     [[2.5, 1.0, 2.5], [1.0, 2.0, 3.0]]
     """
     table = _table(values)
+    from scipy import stats
+
     return np.asarray(stats.rankdata(-table if higher_is_better else table, axis=1))
 
 
@@ -115,6 +117,8 @@ def critical_difference(n_methods: int, n_blocks: int, *, alpha: float = 0.05) -
     >>> round(critical_difference(4, 14), 2)     # Demsar (2006), section 3.2.4: 2.569 sqrt(20 / 84)
     1.25
     """
+    from scipy import optimize
+
     level = check_alpha(alpha)
     quantile = optimize.brentq(lambda q: float(range_exceeds(np.asarray(q), n_methods)) - level, 0.0, 40.0)
     return float(quantile / np.sqrt(2) * np.sqrt(n_methods * (n_methods + 1) / (6 * n_blocks)))
@@ -276,6 +280,8 @@ def signed_rank_test(differences: np.ndarray) -> float:
     changed = differences[differences != 0]
     if not changed.size:
         return 1.0
+    from scipy import stats
+
     ranks = np.rint(2 * stats.rankdata(np.abs(changed))).astype(np.int64)
     positive, total = int(ranks[changed > 0].sum()), int(ranks.sum())
     if changed.size > _EXACT_BLOCKS:

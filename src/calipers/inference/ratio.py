@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
 
 from calipers.inference.bounded import bounded_mean_interval
 from calipers.inference.means import Moments
@@ -74,6 +73,8 @@ def bounded_ratio_interval(
 
 def _root(falling: Callable[[float], float], start: float) -> float:
     """Where a falling function of the ratio turns negative; infinity when it does not."""
+    from scipy import optimize
+
     if falling(start) <= 0:
         return start
     high = 1.0

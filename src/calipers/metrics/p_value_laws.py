@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from scipy import stats
 
 from calipers.arrays import Array, RandomState, as_numpy, generator, namespace
 from calipers.exceptions import InputError
@@ -179,6 +178,8 @@ def _simulate(n: int, m: int, smoothed: bool, n_simulations: int, random_state: 
 
 
 def _kolmogorov(distance: float, n: int, smoothed: bool) -> dict[str, Any]:
+    from scipy import stats
+
     law = stats.kstwo(n) if smoothed else stats.ksone(n)
     return {
         "p_value": float(min(1.0, law.sf(distance))),

@@ -129,3 +129,13 @@ def test_the_worst_slice_counts_whole_weights_as_rows() -> None:
     found = worst_slice(covered, codes, weights)
     same = worst_slice(covered[repeated], {"part": codes["part"][repeated]})
     assert (found.share, found.high, found.mass) == (same.share, same.high, same.mass)
+
+
+def test_smaller_intervals_are_looked_for_in_every_attribute_of_a_table_of_groups(
+    houses: dict[str, np.ndarray],
+) -> None:
+    y, X = houses["y"], houses["X"]
+    wide = np.tile(np.quantile(y, [0.05, 0.95]), (len(y), 1))
+    table = {"side": np.where(X[:, 2] > 0, "east", "west"), "size": np.where(X[:, 1] > 0, "large", "small")}
+    found = calipers.audit(y, intervals=wide, X=X, groups=table, random_state=0)
+    assert "% narrower on average" in answer(found)["sentence"]

@@ -9,6 +9,7 @@ features, so the hypergeometric test is exact whatever the classifier.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,9 @@ FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
 )
+# Rows to train on and to estimate excess risks from in a quick audit, whose excess risks use no forest.
+QUICK_ROWS = 5000
+QUICK = CoverageClassifier(n_trees=0)
 # A rule is looked for only when the classifier found something to describe.
 SUSPECT = 0.05
 
@@ -122,21 +126,31 @@ def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
     covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
     picked, given = np.zeros(rows.n, dtype=bool), Weights.check(rows.weights, rows.n)
     for train, test in ((half, ~half), (~half, half)):
-        picked[test] = pick_worst(m.features, covered, train, test, rng)
+        picked[test] = pick_worst(m.features, covered, train, test, rng, quick=m.design.quick)
         weights = None if given is None else given.take(test)
         counts = ShareCounts.of(covered[test], weights, (~picked[test]).astype(int), 2)
         p_values.append(flat_p_values(counts)[0])
     p = float(np.min(p_values)) * 2
-    counts = ShareCounts.of(covered, given, (~picked).astype(int), 2)
+    counts, stated = ShareCounts.of(covered, given, (~picked).astype(int), 2), _stated(rows.take(picked))
+    features = m.features
+    if m.design.quick and rows.n > QUICK_ROWS:
+        some = rng.choice(rows.n, QUICK_ROWS, replace=False)
+        rows, features = rows.take(some), features.take(some)
     table = ert_table(
-        m.features, covered, alpha=level.alpha, losses=("l1", "l2"), null="flat",
+        features, rows["covered"], alpha=level.alpha, losses=("l1", "l2"), null="flat",
         sample_weight=rows.weights, confidence=m.confidence, random_state=m.generator(f"ERT{level.tag}"),
+        **_models(m),
     )  # fmt: skip
     expected = np.asarray(table["l1"].details["predictions"])
     return RiskyFifth(
-        counts=counts, p_value=None if np.isnan(p) else min(1.0, p), stated=_stated(rows.take(picked)),
+        counts=counts, p_value=None if np.isnan(p) else min(1.0, p), stated=stated,
         excess_risk=table, picture=_tenths_picture(expected, rows, level, m.confidence), method=HALVES,
     )  # fmt: skip
+
+
+def _models(m: Measurements) -> dict[str, Any]:
+    """Options of an excess risk that keep its models small in a quick audit."""
+    return {"classifier": QUICK, "n_repeats": 1} if m.design.quick else {}
 
 
 def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
@@ -186,12 +200,18 @@ def expectation_picture(
 
 
 def pick_worst(
-    features: Features, covered: np.ndarray, train: np.ndarray, test: np.ndarray, rng: np.random.Generator
+    features: Features,
+    covered: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    quick: bool = False,
 ) -> np.ndarray:
     """Which of the test rows belong to the fifth that is expected to be covered least."""
-    rows = np.flatnonzero(train)
-    if len(rows) > MOST_TRAINING_ROWS:
-        rows = rng.choice(rows, MOST_TRAINING_ROWS, replace=False)
+    rows, most = np.flatnonzero(train), QUICK_ROWS if quick else MOST_TRAINING_ROWS
+    if len(rows) > most:
+        rows = rng.choice(rows, most, replace=False)
     expected = expected_coverage(features.take(rows), covered[rows], features.values[test], rng)
     # A draw breaks ties: the order of rows must not decide.
     order = np.lexsort((rng.random(len(expected)), expected))
@@ -281,10 +301,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     side = promise_rows(m, level)
     if side is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    if len(side.kept) > MOST_ERT_ROWS:
-        side = side.take(
-            m.generator(f"rows {level.key}").choice(len(side.kept), MOST_ERT_ROWS, replace=False)
-        )
+    most = QUICK_ROWS if m.design.quick else MOST_ERT_ROWS
+    if len(side.kept) > most:
+        side = side.take(m.generator(f"rows {level.key}").choice(len(side.kept), most, replace=False))
     rare = int(min(side.kept.sum(), (~side.kept).sum()))
     if rare < _FEWEST_RARE:
         return replace(
@@ -293,8 +312,8 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         )  # fmt: skip
     table = ert_table(
         check_features(side.rows.given["X"]), side.kept, alpha=1.0 - side.expected, losses=("l1", "l2"),
-        cluster=side.cluster, n_repeats=1, confidence=m.confidence,
-        random_state=m.generator(f"{code}{level.key}"),
+        cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
+        **({"n_repeats": 1} | _models(m)),
     )  # fmt: skip
     tag = f"{level.tag} ({level.name})"
     numbers = tuple(replace(e, name=f"ert {key}{tag}") for key, e in table.items())

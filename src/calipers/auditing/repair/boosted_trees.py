@@ -126,26 +126,32 @@ def boost(
 
     ``offset`` is a sum each row starts from, which the trees correct and do not hold.
     """
+    import sklearn
     from sklearn.tree import DecisionTreeRegressor
 
     target, constant, mean_loss = _LOSSES[loss]
     kept = rng.permutation(len(y))[:MOST_ROWS]
-    values, y = values[kept], y[kept].astype(float)
+    values, y = values[kept].astype(np.float32), y[kept].astype(float)
     total = np.full(len(y), start) if offset is None else offset[kept].astype(float) + start
     fit = np.arange(len(y)) >= len(y) // 4
     leaf_rows = max(10, int(fit.sum()) // 40)
     losses, trees = [mean_loss(y[~fit], total[~fit], level)], []
-    for _ in range(MOST_ROUNDS):
-        tree = DecisionTreeRegressor(
-            max_depth=DEPTH, min_samples_leaf=leaf_rows, max_features=0.5,
-            random_state=int(rng.integers(2**31)),
-        )  # fmt: skip
-        tree.fit(values[fit], target(y[fit], total[fit], level))
-        at = tree.apply(values)
-        steps = {leaf: STEP * constant(y[rows], total[rows], level) for leaf, rows in _rows_by(at, fit)}
-        total += np.array([steps[leaf] for leaf in at])
-        trees.append(_complete(tree.tree_, steps))
-        losses.append(mean_loss(y[~fit], total[~fit], level))
+    fitted_values = values[fit]
+    # Checks of parameters and values would cost as much as these small trees themselves.
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        for _ in range(MOST_ROUNDS):
+            tree = DecisionTreeRegressor(
+                max_depth=DEPTH, min_samples_leaf=leaf_rows, max_features=0.5,
+                random_state=int(rng.integers(2**31)),
+            )  # fmt: skip
+            tree.fit(fitted_values, target(y[fit], total[fit], level)[:, None], check_input=False)
+            at = tree.tree_.apply(values)
+            steps = np.zeros(tree.tree_.node_count)
+            for leaf, rows in _rows_by(at, fit):
+                steps[leaf] = STEP * constant(y[rows], total[rows], level)
+            total += steps[at]
+            trees.append(_complete(tree.tree_, steps))
+            losses.append(mean_loss(y[~fit], total[~fit], level))
     best = int(np.argmin(losses))
     if best == 0:
         return no_trees(start)
@@ -162,7 +168,7 @@ def one_tree(values: np.ndarray, y: np.ndarray, rng: np.random.Generator, *, lea
         max_depth=DEPTH, min_samples_leaf=leaf_rows, random_state=int(rng.integers(2**31))
     )
     tree.fit(values[kept], y[kept].astype(float))
-    means = {leaf: float(tree.tree_.value[leaf, 0, 0]) for leaf in range(tree.tree_.node_count)}
+    means = tree.tree_.value[:, 0, 0]
     feature, threshold, value = (np.array([column]) for column in _complete(tree.tree_, means))
     return Trees(0.0, feature, threshold, value)
 
@@ -172,14 +178,14 @@ def _rows_by(at: np.ndarray, fit: np.ndarray) -> list[tuple[int, np.ndarray]]:
     return [(int(leaf), np.flatnonzero(fit & (at == leaf))) for leaf in np.unique(at[fit])]
 
 
-def _complete(tree: Any, steps: dict[int, float]) -> tuple[list[int], list[float], list[float]]:
+def _complete(tree: Any, steps: np.ndarray) -> tuple[list[int], list[float], list[float]]:
     """A tree of scikit-learn as a complete one: below an early leaf every row goes left."""
     feature, threshold = [0] * (2**DEPTH - 1), [np.inf] * (2**DEPTH - 1)
     value = [0.0] * 2**DEPTH
 
     def fill(node: int, place: int, depth: int) -> None:
         if depth == DEPTH:
-            value[place - (2**DEPTH - 1)] = steps.get(node, 0.0)
+            value[place - (2**DEPTH - 1)] = float(steps[node])
         elif tree.children_left[node] < 0:
             fill(node, 2 * place + 1, depth + 1)
         else:

@@ -235,8 +235,8 @@ def _order(trials: list[Trial], protect: bool) -> list[int]:
     return [first, *(i for i in others if i != first)]
 
 
-def choose_map(rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
-    """The plainest map of probabilities that no other one beats; None where none beats what was stated."""
+def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
+    """The plainest map that no other one beats on these rows, fitted to all; or None."""
     maps = recalibrations(rows)
     fold, slices = rng.permutation(rows.n) % FOLDS, slices_by_partition(rows, group_partitions(rows))
     changed = {"as stated": rows}
@@ -251,7 +251,7 @@ def choose_map(rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
     best = _plainest(losses, trials, rows.weights)
     chosen = list(changed)[best]
     trials = [replace(trial, chosen=i == best) for i, trial in enumerate(trials)]
-    return (None if best == 0 else maps[chosen](rows, rng)), trials
+    return (None if best == 0 else maps[chosen](all_rows, rng)), trials
 
 
 def _row_losses(rows: Rows) -> np.ndarray:

@@ -274,8 +274,8 @@ def _require_complete(roles: Roles, place: str) -> None:
 def _no_column(single: Field, patterns: Sequence[str], columns: Sequence[str], place: str) -> InputError:
     if single.layout == "per level":
         return InputError(
-            f"{place} has no column like {', '.join(patterns)} whose star is a level between 0 and 1, such as "
-            f"q_0.9; it has {_some(columns)}."
+            f"{place} has no column like {', '.join(patterns)} whose star is a level between 0 and 1, such "
+            f"as q_0.9; it has {_some(columns)}."
         )
     wanted = ", ".join(patterns) if "*" in "".join(patterns) else repr(", ".join(patterns))
     said = f"{place} has no column {'like ' if '*' in wanted else ''}{wanted}; it has {_some(columns)}."

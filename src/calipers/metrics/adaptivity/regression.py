@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from calipers.arrays import RandomState, as_numpy
 from calipers.inference import effective_quantile, effective_rows, permutation_test
@@ -146,6 +145,8 @@ def _tau(x: np.ndarray, y: np.ndarray, confidence: float) -> Estimate:
     error = float(np.sqrt(np.sum(influence**2)))
     carriers = effective_rows(float(np.sum(influence**2)), float(np.sum(influence**4)))
     half = effective_quantile(confidence, carriers) * error
+    from scipy import stats
+
     test = stats.kendalltau(x, y, alternative="greater")
     return Estimate(
         name="Kendall tau",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NullLaw, ShareCounts, SimulatedLaw, sidak_confidence
@@ -362,6 +361,8 @@ def _gaps_by_size(totals: np.ndarray, target: float, weighted: bool, rng: np.ran
         outcomes = np.arange(size + 1)
         distance = share * np.abs(outcomes / size - target)
         if many > size:
+            from scipy.stats import binom
+
             pmf = binom.pmf(outcomes, size, target)
             gaps += rng.multinomial(many, pmf / pmf.sum(), size=_DRAWS) @ distance
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 # Draws behind every Monte-Carlo p-value of this room.
@@ -75,6 +74,8 @@ def _conditional_marks(log_odds: np.ndarray, rare: int, n_draws: int, rng: np.ra
 
 def flat_mean(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Per row the probability under "flat" whose sum is the number covered; targets of 0 and 1 stay."""
+    from scipy.optimize import brentq
+
     free = np.flatnonzero((target > 0) & (target < 1))
     mean, covered, t = target.astype(float), float(z[free].sum()), target[free]
     if len(free) == 0:

@@ -9,7 +9,6 @@ so the test is exact at any n. It finds what a straight line or a parabola along
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from calipers.inputs import Features
 from calipers.metrics.conditional.ensemble_members import Standardised
@@ -38,6 +37,8 @@ def smallest_p_value(statistics: np.ndarray) -> float:
     largest = np.abs(statistics).max(axis=1, keepdims=True)
     # Sums in another order differ in their last digits; such readings are ties.
     rounded = np.round(statistics / np.where(largest > 0, largest, 1.0), _DIGITS)
+    from scipy.stats import rankdata
+
     each = np.array([rankdata(-row, method="max") for row in rounded])
     smallest = each.min(axis=0)
     return float(np.mean(smallest <= smallest[0]))
@@ -57,6 +58,8 @@ def _squared_rank(x: np.ndarray) -> np.ndarray:
     """Squared distance of a value's rank from the middle, of mean 0 and spread 1; 0 where it is missing."""
     known = ~np.isnan(x)
     squared = np.zeros(len(x))
+    from scipy.stats import rankdata
+
     squared[known] = (rankdata(x[known]) / known.sum() - 0.5) ** 2
     spread = squared[known].std()
     squared[known] -= squared[known].mean()

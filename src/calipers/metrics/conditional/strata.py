@@ -37,10 +37,13 @@ class Strata:
         which = np.arange(len(counts.totals))
         if len(which) > MOST_DESCRIBED:
             which = np.sort(np.argsort(-interest, kind="stable")[:MOST_DESCRIBED])
+        columns = {"rows": counts.totals[which], "coverage": counts.shares[which]}
+        if promised:
+            columns["promised"] = self.null.target[which]
+        values = zip(*(column.astype(float).tolist() for column in columns.values()), strict=True)
         return {
-            self.names[k]: {"rows": float(counts.totals[k]), "coverage": float(counts.shares[k])}
-            | ({"promised": float(self.null.target[k])} if promised else {})
-            for k in which.tolist()
+            self.names[k]: dict(zip(columns, row, strict=True))
+            for k, row in zip(which.tolist(), values, strict=True)
         }
 
 
@@ -48,7 +51,9 @@ def count_strata(
     rows: PromisedRows, labels: np.ndarray, codes: np.ndarray, n_calibration: Any, *, name: str
 ) -> Strata:
     """Counts per stratum."""
-    names = tuple(str(v) for v in labels)
+    # Plain Python values are written several times faster and read the same.
+    plain = labels.tolist() if labels.dtype.kind in "biuU" else labels
+    names = tuple(map(str, plain))
     counts = ShareCounts.of(rows.covered, rows.weights, codes, len(labels))
     thresholds = check_thresholds(n_calibration, len(labels), name=name)
     null = StrataNull(rows, codes, counts.totals, names, thresholds)

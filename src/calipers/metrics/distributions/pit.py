@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
@@ -119,6 +118,8 @@ def _tested(
     fields: dict[str, Any], values: np.ndarray, below: np.ndarray, up_to: np.ndarray
 ) -> dict[str, Any]:
     n = int(up_to[-1])
+    from scipy import stats
+
     statistic, law = anderson_darling(values, below, up_to), stats.kstwo(n)
     own = float(np.clip(law.sf(fields["value"]), 5e-324, 1.0))
     details = {"anderson_darling": statistic, "kolmogorov_p_value": own}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy import fft, optimize
 
 from calipers.arrays import generator
 from calipers.inference import SimulatedLaw, State
@@ -223,6 +222,8 @@ def binomial_like(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, n
 
 def smooth_error(residuals: np.ndarray) -> float:
     """The bandwidth at which the smoothed residuals on equal cells of [0, 1] have that l1 norm."""
+    from scipy import fft, optimize
+
     spectrum = fft.dct(residuals, type=2)
     frequencies = (np.pi * np.arange(residuals.size)) ** 2 / 2
 

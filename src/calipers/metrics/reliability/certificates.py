@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize, special
+from scipy import special
 
 from calipers.exceptions import InputError
 from calipers.inputs import check_confidence, check_count
@@ -81,6 +81,8 @@ def upper_bound(
     cap = max(error, min(1.0, math.sqrt(second)))
     if excess(cap) >= 0:
         return cap
+    from scipy import optimize
+
     return float(optimize.brentq(excess, error, cap, xtol=1e-14))
 
 
@@ -241,6 +243,8 @@ def kl_upper_bound(mean: float, n: int, *, delta: float) -> float:
         return float(special.rel_entr(mean, m) + special.rel_entr(1 - mean, 1 - m)) - limit
 
     top = 1.0 - 1e-16
+    from scipy import optimize
+
     return 1.0 if divergence(top) <= 0 else float(optimize.brentq(divergence, mean, top, xtol=1e-15))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
 from calipers.exceptions import DegradedResultWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
@@ -110,6 +109,8 @@ def _leaves(n: int, m: int) -> float:
 
 def _below(x: np.ndarray, n: int) -> np.ndarray:
     """P(S_n <= x)."""
+    from scipy import stats
+
     return np.asarray(stats.binom.cdf(np.floor((x + n) / 2), n, 0.5))
 
 

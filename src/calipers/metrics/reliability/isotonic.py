@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 
 def isotonic_frequencies(mass: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Non-decreasing frequencies closest to sums / mass in weighted squares (pool adjacent violators)."""
+    from scipy.optimize import isotonic_regression
+
     return np.asarray(isotonic_regression(sums / mass, weights=mass).x)

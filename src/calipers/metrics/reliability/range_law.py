@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from calipers.exceptions import InputError
 
@@ -81,6 +81,8 @@ def range_quantile(level: float) -> float:
     >>> [round(range_quantile(level), 4) for level in (0.5, 0.9, 0.95, 0.99)]
     [1.5145, 2.2412, 2.4977, 3.0233]
     """
+    from scipy import optimize
+
     if not 0 < level < 1:
         raise InputError(f"level must lie strictly between 0 and 1, got {level!r}.")
     if level < 0.5:
@@ -105,5 +107,7 @@ def absolute_supremum_quantile(level: float) -> float:
 
     def survival(x: float) -> float:
         return float(-4 * np.sum((-1.0) ** _K * special.ndtr(-(2 * _K - 1) * x)))
+
+    from scipy import optimize
 
     return float(optimize.brentq(lambda x: survival(x) - (1 - level), 0.1, 12.0, xtol=1e-13))
