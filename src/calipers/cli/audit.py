@@ -37,6 +37,16 @@ GithubOption = Annotated[
 HistoryOption = Annotated[
     Path | None, typer.Option("--history", help="Folder that keeps this audit for calipers history.")
 ]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", help="A saved model (skops) to ask about the rows of the file; never pickle."),
+]
+TargetOption = Annotated[
+    str | None, typer.Option("--target", help="With --model: the column of what happened. (default: y_true)")
+]
+TrustOption = Annotated[
+    str | None, typer.Option("--trust", help="With --model: types that the file may hold, by full name.")
+]
 PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
@@ -51,6 +61,9 @@ def command(
     plan: PlanOption = False,
     history: HistoryOption = None,
     engine: EngineOption = None,
+    model: ModelOption = None,
+    target: TargetOption = None,
+    trust: TrustOption = None,
     storage: StorageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -61,15 +74,38 @@ def command(
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
-    from calipers.cli.options import exit_code, source_from, storage_of
-    from calipers.cli.terminal import say_json
+    from calipers.cli.options import source_from, storage_of
 
     outputs = planned(out, html, markdown, force=force)
-    source = source_from(files, settings, storage_of(storage))
-    streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
-    if plan:
-        return show_plan(source, streamed=streamed)
-    found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
+    if model is not None:
+        from calipers.cli.audited_model import run_model
+        from calipers.exceptions import InputError
+
+        if plan or engine is not None or settings.max_rows is not None:
+            raise InputError(
+                "--model reads one file whole: --plan, --engine and --max-rows are for predictions."
+            )
+        found = run_model(model, files, settings, target=target, trust=trust, quiet=quiet)
+    else:
+        source = source_from(files, settings, storage_of(storage))
+        streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
+        if plan:
+            return show_plan(source, streamed=streamed)
+        found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
+    return finish(
+        found, outputs, settings, html=html, markdown=markdown, out=out, as_json=as_json, quiet=quiet,
+        github=github, history=history,
+    )  # fmt: skip
+
+
+def finish(
+    found: Audit, outputs: Outputs, settings: Settings, *, html: Path | None, markdown: Path | None,
+    out: Path | None, as_json: bool, quiet: bool, github: bool, history: Path | None,
+) -> int:  # fmt: skip
+    """Write and show what was found; the exit code."""
+    from calipers.cli.options import exit_code
+    from calipers.cli.terminal import say_json
+
     failure = write(found, outputs, html=html, markdown=markdown)
     if as_json:
         say_json(found.to_json())
