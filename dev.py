@@ -4,11 +4,14 @@
 python3 dev.py demo      set up, run the demonstration, say where the report is
 python3 dev.py test      set up, run the whole test suite
 python3 dev.py interop   tests/interop, and the array tests with torch: no package may be missing
-python3 dev.py lint      ruff, format, mypy, import contract, docstrings
+python3 dev.py lint      ruff, format, mypy, import contract, docstrings, schemas of workflows
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py study     run a paper's experiment (studies/): python3 dev.py study NAME, or --help
 python3 dev.py docs      build the site into docs/_build/html
 python3 dev.py fuzz      mutated calls and malformed files: --minutes N, --seed S (tests/fuzz)
+python3 dev.py package   build wheel and sdist, install them where nothing is, run the demo from them
+python3 dev.py lowest    unit tests with the lowest versions of dependencies: lowest [--python PATH]
+python3 dev.py notebooks write docs/notebooks/*.ipynb with their outputs
 python3 dev.py walk      follow README and quickstart to the letter, in a copy with nothing installed
 
 Every command makes `.venv` when there is none and installs what it needs when pyproject.toml has
@@ -48,10 +51,28 @@ EXTRAS = {
     "fuzz": ("test",),
     "study": ("plots", "forest"),  # the paper forecasts with a quantile forest
     "docs": ("docs",),
+    "package": ("package",),
+    "lowest": ("package",),
+    "notebooks": ("notebooks",),
 }
 # What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP
 # states torchsort, which does not build everywhere and which nothing here uses.
 WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
+# What the unit tests import beyond the package, in the oldest versions that work with its oldest ones.
+LOWEST_TESTS = (
+    "pytest>=8.2", "pytest-xdist>=3.6", "pytest-randomly>=3.15", "hypothesis>=6.100", "httpx>=0.27",
+    "pandas>=2.2.2", "pyarrow>=16.1", "array-api-strict>=2.2",
+)  # fmt: skip
+# Published schemas, which come with check-jsonschema, and the files that follow them.
+SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/something-*.yml",
+    "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+    "vendor.github-actions": "action.yml",
+    "vendor.readthedocs": ".readthedocs.yaml",
+    "vendor.citation-file-format": "CITATION.cff",
+}
 # What a command runs, and how to say that it is not there.
 NEEDS = {
     "bench": ("benchmarks/run.py", "there are no benchmarks yet"),
@@ -288,6 +309,9 @@ def lint(options: argparse.Namespace, rest: list[str]) -> int:
         "lint-imports": [SCRIPTS / "lint-imports"],
         "numpydoc lint": [PYTHON, "-m", "numpydoc", "lint", *public_modules()],
     }
+    for schema, pattern in SCHEMAS.items():
+        files = sorted(ROOT.glob(pattern))
+        checks[f"schema of {pattern}"] = [SCRIPTS / "check-jsonschema", "--builtin-schema", schema, *files]
     failed = []
     for name, command in checks.items():
         say(name)
@@ -327,6 +351,31 @@ def fuzz(options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, "-m", "tests.fuzz", *rest])
 
 
+def package(options: argparse.Namespace, rest: list[str]) -> int:
+    """Build, check, install and use the package: --python PATH, --dist FOLDER to keep what was built."""
+    return run([PYTHON, ROOT / "tests" / "walk" / "packages.py", *rest])
+
+
+def lowest(options: argparse.Namespace, rest: list[str]) -> int:
+    """Run the unit tests, or those named, with the lowest versions that the package allows."""
+    environment = ROOT / ".envs" / "lowest"
+    python = environment / PYTHON.relative_to(VENV)
+    tools: Command = [PYTHON, "-m", "uv"]
+    wanted = [".[plots,save]", *LOWEST_TESTS, "--resolution", "lowest-direct"]
+    only_wheels = ["--only-binary", ":all:", "--no-binary", "calipers"]
+    code = run([*tools, "venv", "--clear", "--python", options.python, environment])
+    code = code or run([*tools, "pip", "install", "--python", python, *wanted, *only_wheels])
+    if code:
+        return code
+    where = rest or ["tests/unit", "-n", WORKERS]
+    return run([python, "-m", "pytest", *where], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+
+def notebooks(options: argparse.Namespace, rest: list[str]) -> int:
+    """Write the notebooks as Jupyter opens them, with the outputs of a run."""
+    return run([PYTHON, ROOT / "docs" / "_ext" / "notebook_files.py", *rest])
+
+
 def walk(options: argparse.Namespace, rest: list[str]) -> int:
     """Follow the README and the pages for newcomers in a copy of the checkout that has nothing yet."""
     return run([sys.executable, ROOT / "tests" / "walk" / "newcomer.py", *rest])
@@ -341,6 +390,9 @@ COMMANDS = {
     "study": study,
     "docs": docs,
     "fuzz": fuzz,
+    "package": package,
+    "lowest": lowest,
+    "notebooks": notebooks,
     "walk": walk,
 }
 
@@ -360,6 +412,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "test":
             command.add_argument("--slow", action="store_true", help="also run the long statistical tests")
             command.add_argument("--gpu", action="store_true", help="also run the tests that need CUDA")
+        if name == "lowest":
+            command.add_argument("--python", default=sys.executable, help="the interpreter to try")
     return top
 
 

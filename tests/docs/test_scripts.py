@@ -12,6 +12,8 @@ import pytest
 from tests.docs.pages import DOCS
 
 sys.path.append(str(DOCS / "_ext"))
+from notebook_files import main as build_notebooks
+from notebook_files import write_notebook
 from scripts import SHADES, cells_of, run_script, title_of
 
 GALLERY = sorted((DOCS / "gallery").glob("*.py"))
@@ -63,9 +65,17 @@ def test_a_script_uses_public_names_only(script):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", NOTEBOOKS, ids=lambda path: path.stem)
-def test_jupyter_runs_the_notebook(script, tmp_path):
-    client = pytest.importorskip("nbclient")
+def test_jupyter_runs_the_notebook_and_the_file_keeps_its_outputs(script, tmp_path):
+    pytest.importorskip("nbclient")
     jupytext = pytest.importorskip("jupytext")
-    notebook = jupytext.read(script)
+    notebook = jupytext.read(write_notebook(script, tmp_path))
     assert len(notebook.cells) == len(cells_of(script))
-    client.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert any(output["output_type"] == "stream" for output in outputs)
+    assert not any(output["output_type"] == "error" for output in outputs)
+
+
+def test_an_unknown_notebook_is_refused_by_name(capsys):
+    assert build_notebooks(["clasification"]) == 2
+    assert "there is no notebook clasification; there are classification" in capsys.readouterr().err

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from calipers.auditing.model_answers import KINDS, Question, answer_of
 from calipers.auditing.result import Audit
 from calipers.auditing.running import audit
-from calipers.exceptions import InputTypeError
 
 
 def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: Any) -> Audit:
-    """Audit what a fitted model says about these rows: p-values, sets, intervals, probabilities.
+    """Audit what a fitted model says about these rows: p-values, sets, intervals, quantiles, probabilities.
 
     Parameters
     ----------
-    model : fitted estimator
-        With ``predict_p``, ``predict_set``, ``predict_interval`` or ``predict_proba``: a predictor of
-        `calipers.conformal`, or any classifier of scikit-learn.
+    model : fitted model, function, or list of quantile regressors
+        Predictors of `calipers.conformal`, MAPIE, crepes, puncc and TorchCP; classifiers with
+        ``predict_proba`` (scikit-learn, LightGBM, XGBoost, CatBoost); regressors with
+        ``predict(X, return_std=True)``, read as a normal distribution; quantile regressors and quantile
+        forests; networks of torch, which return probabilities or logits; functions of X that return these, or
+        a mapping with names of arguments of `calipers.audit`.
     X : table of shape (n, d)
         Rows that the model was neither trained nor conformalised on.
     y : array of shape (n,)
@@ -24,17 +27,25 @@ def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: An
     alpha : float
         Allowed miscoverage.
     **options
-        Further arguments of `calipers.audit`.
+        Further arguments of `calipers.audit`; they win over what the model says.
 
     Returns
     -------
     Audit
-        Its coverage test allows for the calibration rows of our own predictors (one group, marginal).
+        Its ``origin`` says what the model was asked for. The coverage test allows for the calibration rows of
+        predictors with one threshold (ours, split ones of MAPIE, crepes); for others give ``n_calibration``.
 
     Raises
     ------
     InputTypeError
         For a model that states no uncertainty, such as a plain regressor.
+    InputError
+        For a level that the model cannot state, and a standard deviation that is not positive.
+
+    Notes
+    -----
+    The standard deviation of a Gaussian process is that of the outcome only when its kernel has a
+    ``WhiteKernel``; otherwise it is that of the function behind it, and the audit will find it too small.
 
     Examples
     --------
@@ -43,50 +54,30 @@ def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: An
     >>> import calipers
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ConformalClassifier(calibration_size=0.5, random_state=0).fit(X[::2], y[::2])
-    >>> calipers.audit_model(model, X[1::2], y[1::2], random_state=0)
+    >>> found = calipers.audit_model(model, X[1::2], y[1::2], random_state=0)
+    >>> found
     Audit(ConformalClassifier, 75 rows, severity none)
+    >>> found.origin
+    'ConformalClassifier asked for predict_p'
     """
-    stated = stated_by(model, X, alpha=alpha)
-    known = {"X": X, "name": type(model).__name__} | stated | options
-    return audit(y, alpha=alpha, **known)
+    name = name_of(model)
+    answer = answer_of(model, Question(X, y, alpha, options.get("random_state")))
+    known = {"X": X, "name": name, "origin": f"{name} asked for {', '.join(answer.calls)}"}
+    return audit(y, alpha=alpha, **(known | answer.stated | options))
+
+
+def name_of(model: Any) -> str:
+    """How the report calls the model: its type, or the name of a function."""
+    if isinstance(model, list | tuple):
+        return ", ".join(dict.fromkeys(type(part).__name__ for part in model))
+    return str(getattr(model, "__name__", type(model).__name__))
 
 
 def states_uncertainty(model: Any) -> bool:
-    """Whether the model has one of the methods that an audit reads."""
-    return any(hasattr(model, m) for m in ("predict_p", "predict_set", "predict_interval", "predict_proba"))
+    """Whether an audit knows how to ask the model."""
+    return any(kind.holds(model) for kind in KINDS)
 
 
-def stated_by(model: Any, X: Any, *, alpha: float) -> dict[str, Any]:
+def stated_by(model: Any, X: Any, y: Any = None, *, alpha: float) -> dict[str, Any]:
     """What the model states, by the names of the arguments of an audit."""
-    if hasattr(model, "predict_interval"):
-        return {"intervals": model.predict_interval(X, alpha=alpha)} | _calibration_rows(model)
-    stated: dict[str, Any] = {}
-    if hasattr(model, "predict_p"):
-        stated["p_values"] = model.predict_p(X)
-    elif hasattr(model, "predict_set"):
-        stated["sets"] = model.predict_set(X, alpha=alpha)
-    if stated:
-        stated |= _calibration_rows(model)
-    if hasattr(model, "predict_proba"):
-        stated["probabilities"] = model.predict_proba(X)
-    if not stated:
-        raise InputTypeError(
-            f"an audit needs stated uncertainty, and {type(model).__name__} has none of predict_proba, "
-            "predict_set, predict_p and predict_interval. "
-            "Wrap it: ConformalRegressor(model, calibration_size=0.4)."
-        )
-    classes = getattr(model, "classes_", None)
-    return stated if classes is None else stated | {"classes": classes}
-
-
-def _calibration_rows(model: Any) -> dict[str, int]:
-    """Rows that one of our predictors was conformalised on, where its coverage has their law."""
-    cells = getattr(model, "calibration_", None)
-    if cells is None or not type(model).__module__.startswith("calipers."):
-        return {}
-    other_law = (
-        cells.n_labels * cells.n_groups > 1
-        or hasattr(model, "weighted_")
-        or getattr(model, "guarantee", "marginal") != "marginal"
-    )
-    return {} if other_law else {"n_calibration": int(cells.sizes.sum())}
+    return answer_of(model, Question(X, y, alpha)).stated

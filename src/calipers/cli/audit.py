@@ -42,6 +42,16 @@ RowsOption = Annotated[
     Path | None, typer.Option("--rows", help="Folder for the rows behind every fault, a file per code.")
 ]
 RowsFormatOption = Annotated[str, typer.Option("--rows-format", help="Of these files: csv or parquet.")]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", help="A saved model (skops) to ask about the rows of the file; never pickle."),
+]
+TargetOption = Annotated[
+    str | None, typer.Option("--target", help="With --model: the column of what happened. (default: y_true)")
+]
+TrustOption = Annotated[
+    str | None, typer.Option("--trust", help="With --model: types that the file may hold, by full name.")
+]
 PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
@@ -58,6 +68,9 @@ def command(
     rows: RowsOption = None,
     rows_format: RowsFormatOption = "csv",
     engine: EngineOption = None,
+    model: ModelOption = None,
+    target: TargetOption = None,
+    trust: TrustOption = None,
     storage: StorageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -68,16 +81,40 @@ def command(
     Columns are found by name: y_true, p_<class>, pvalue_<class>, set_<class>, lower, upper, group, ease;
     every other column is a feature. Patterns, folders, addresses and files larger than memory are streamed.
     """
-    from calipers.cli.options import exit_code, source_from, storage_of
-    from calipers.cli.terminal import say_json
+    from calipers.cli.options import source_from, storage_of
 
     outputs = planned(out, html, markdown, force=force)
     check_rows(rows, rows_format)
-    source = source_from(files, settings, storage_of(storage))
-    streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
-    if plan:
-        return show_plan(source, streamed=streamed)
-    found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
+    if model is not None:
+        from calipers.cli.audited_model import run_model
+        from calipers.exceptions import InputError
+
+        if plan or engine is not None or settings.max_rows is not None:
+            raise InputError(
+                "--model reads one file whole: --plan, --engine and --max-rows are for predictions."
+            )
+        found = run_model(model, files, settings, target=target, trust=trust, quiet=quiet)
+    else:
+        source = source_from(files, settings, storage_of(storage))
+        streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
+        if plan:
+            return show_plan(source, streamed=streamed)
+        found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
+    return finish(
+        found, outputs, settings, html=html, markdown=markdown, out=out, as_json=as_json, quiet=quiet,
+        github=github, history=history, rows=rows, rows_format=rows_format,
+    )  # fmt: skip
+
+
+def finish(
+    found: Audit, outputs: Outputs, settings: Settings, *, html: Path | None, markdown: Path | None,
+    out: Path | None, as_json: bool, quiet: bool, github: bool, history: Path | None,
+    rows: Path | None, rows_format: str,
+) -> int:  # fmt: skip
+    """Write and show what was found; the exit code."""
+    from calipers.cli.options import exit_code
+    from calipers.cli.terminal import say_json
+
     failure = write(found, outputs, html=html, markdown=markdown)
     if rows is not None and failure is None:
         failure = write_rows(found, rows, rows_format)

@@ -197,6 +197,12 @@ def _versions() -> dict[str, str]:
     return {"calipers": __version__, "scikit-learn": str(sklearn.__version__)}
 
 
+def is_saved_predictor(place: Path) -> bool:
+    """Whether an archive has the note of `save_predictor`."""
+    with zipfile.ZipFile(place) as archive:
+        return _NOTE in archive.namelist()
+
+
 def _written_by(place: Path) -> dict[str, str]:
     try:
         with zipfile.ZipFile(place) as archive:

@@ -140,7 +140,9 @@ def _predicted(options: dict[str, Any], dataset: Any, model: Any, model_type: An
     raw = _inside(model)
     if states_uncertainty(raw):
         alpha = options.get("alpha", 0.1)
-        return stated_by(raw, dataset.features_data, alpha=alpha) | {"name": type(raw).__name__}
+        return stated_by(raw, dataset.features_data, dataset.labels_data, alpha=alpha) | {
+            "name": type(raw).__name__
+        }
     output = model.predict(dataset.features_data)
     if is_frame(output):
         return _by_column_name(output, dataset.labels_data, options | {"features": False})

@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, QuantileRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import calipers
 from calipers.auditing.fitted_models import stated_by
+from calipers.auditing.quantile_models import quantile_levels_of
 from calipers.conformal import ConformalClassifier, ConformalRegressor
-from calipers.exceptions import InputTypeError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.integrations import audit_model
 
 X, Y = load_iris(return_X_y=True)
@@ -75,3 +81,116 @@ def test_a_plain_regressor_is_refused_with_the_remedy():
     model = LinearRegression().fit(X, V)
     with pytest.raises(InputTypeError, match=r"LinearRegression has none of predict_proba, .* Wrap it"):
         audit_model(model, X, V)
+
+
+def test_scores_of_a_margin_are_no_probabilities():
+    with pytest.raises(InputTypeError, match=r"scores of LinearSVC are no probabilities\. Calibrate it"):
+        audit_model(LinearSVC(random_state=0).fit(X, Y), X, Y)
+
+
+def test_the_origin_says_what_the_model_was_asked_for():
+    model = LogisticRegression(max_iter=500).fit(X[:80], Y[:80])
+    assert (
+        audit_model(model, X[80:], Y[80:], random_state=0).origin
+        == "LogisticRegression asked for predict_proba"
+    )
+
+
+def test_a_standard_deviation_is_read_as_a_normal_distribution():
+    model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X[:90], V[:90])
+    mean, deviation = model.predict(X[90:], return_std=True)
+    stated = stated_by(model, X[90:], V[90:], alpha=0.2)
+    # 1.281552 is the 90 % quantile of the standard normal law, 0.674490 its upper quartile.
+    np.testing.assert_allclose(stated["intervals"][:, 1], mean + 1.281552 * deviation, rtol=1e-5)
+    np.testing.assert_allclose(stated["intervals"][:, 0], mean - 1.281552 * deviation, rtol=1e-5)
+    assert stated["quantile_levels"] == [0.1, 0.25, 0.5, 0.75, 0.9]
+    np.testing.assert_allclose(stated["quantiles"][:, 3], mean + 0.674490 * deviation, rtol=1e-5)
+    below = V[90:] < stated["quantiles"][:, 1]
+    np.testing.assert_array_equal(stated["pit"] < 0.25, below)
+    found = audit_model(model, X[90:], V[90:], random_state=0)
+    assert found.origin == "Pipeline asked for predict(return_std=True), read as a normal distribution"
+
+
+def test_a_deviation_of_zero_is_refused():
+    class Sure:
+        def predict(self, X, return_std=False):
+            return np.zeros(len(X)), np.zeros(len(X))
+
+    with pytest.raises(InputError, match=r"one positive standard deviation per row.* WhiteKernel"):
+        audit_model(Sure(), X, V)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(loss="quantile", quantile=0.8, max_iter=5, random_state=0),
+        GradientBoostingRegressor(loss="quantile", alpha=0.8, n_estimators=5, random_state=0),
+        make_pipeline(StandardScaler(), QuantileRegressor(quantile=0.8)),
+        GridSearchCV(QuantileRegressor(quantile=0.8), {"alpha": [0.0, 1.0]}, cv=2),
+    ],
+    ids=["histogram", "boosting", "pipeline", "search"],
+)
+def test_a_quantile_regressor_states_the_quantile_it_was_fitted_to(model):
+    stated = stated_by(model.fit(X[:90], V[:90]), X[90:], alpha=0.1)
+    assert stated["quantile_levels"] == [0.8]
+    np.testing.assert_array_equal(stated["quantiles"][:, 0], model.predict(X[90:]))
+    assert "intervals" not in stated
+
+
+def test_two_quantile_regressors_are_an_interval_in_whatever_order_they_come():
+    models = [QuantileRegressor(quantile=q, alpha=0).fit(X[:90], V[:90]) for q in (0.95, 0.05)]
+    stated = stated_by(models, X[90:], alpha=0.1)
+    assert stated["quantile_levels"] == [0.05, 0.95]
+    np.testing.assert_array_equal(stated["intervals"][:, 0], models[1].predict(X[90:]))
+    np.testing.assert_array_equal(stated["intervals"][:, 1], models[0].predict(X[90:]))
+    assert "intervals" not in stated_by(models, X[90:], alpha=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "levels"),
+    [
+        ({"objective": "quantile", "alpha": 0.7}, [0.7]),
+        ({"objective": "reg:quantileerror", "quantile_alpha": [0.05, 0.95]}, [0.05, 0.95]),
+        ({"loss_function": "Quantile:alpha=0.7"}, [0.7]),
+        ({"loss_function": "MultiQuantile:alpha=0.1, 0.9"}, [0.1, 0.9]),
+        ({"loss_function": "Quantile"}, [0.5]),
+        ({"loss_function": "RMSE", "alpha": 0.7}, []),
+        ({"objective": "regression", "alpha": 0.7}, []),
+        ({"loss": "huber", "alpha": 0.9}, []),
+    ],
+    ids=str,
+)
+def test_settings_of_other_libraries_state_their_quantile(settings, levels):
+    class Booster:
+        def get_params(self, deep=True):
+            return settings
+
+    assert quantile_levels_of(Booster()) == levels
+
+
+def test_a_function_returns_probabilities_logits_or_arguments_by_name():
+    model = LogisticRegression(max_iter=500).fit(X[:80], Y[:80])
+    expected = stated_by(model, X[80:], alpha=0.1)["probabilities"]
+    for function in (model.predict_proba, model.decision_function):
+        np.testing.assert_allclose(stated_by(function, X[80:], alpha=0.1)["probabilities"], expected)
+    found = audit_model(model.decision_function, X[80:], Y[80:], random_state=0)
+    assert found.origin == "decision_function asked for its value, read as logits"
+
+    def intervals(X):
+        return {"intervals": np.tile([3.0, 9.0], (len(X), 1))}
+
+    assert audit_model(intervals, X, V, random_state=0).estimates["coverage"].value > 0.9
+
+
+def test_a_function_of_one_number_states_the_positive_class():
+    model = LogisticRegression(max_iter=500).fit(X[:80], Y[:80] == 2)
+    expected = model.predict_proba(X[80:])[:, 1]
+    given = stated_by(lambda X: model.predict_proba(X)[:, [1]], X[80:], alpha=0.1)["probabilities"]
+    np.testing.assert_array_equal(given, expected)
+    logits = stated_by(model.decision_function, X[80:], alpha=0.1)["probabilities"]
+    np.testing.assert_allclose(logits, expected)
+
+
+def test_outputs_that_are_not_finite_are_refused():
+    with pytest.raises(InputError, match="a finite number per row"):
+        stated_by(lambda X: np.full(len(X), np.nan), X, alpha=0.1)
