@@ -183,7 +183,7 @@ def _ask_puncc(model: Any, question: Question) -> Answer:
     for row, labels in enumerate(told[1]):
         members[row, np.asarray(labels, dtype=int)] = True
     return Answer(
-        {"sets": members, "probabilities": probabilities, "classes": np.arange(members.shape[1])}, calls
+        {"sets": members, "probabilities": probabilities, "classes": np.arange(len(members.T))}, calls
     )
 
 
