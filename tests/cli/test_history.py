@@ -30,7 +30,7 @@ def test_the_last_audit_decides_the_exit_code(folder, capsys):
     assert main(["history", str(folder)]) == 1
     text = capsys.readouterr().out
     assert text.startswith("3 audits, ")
-    assert "broken: CAL101 under-coverage, since" in text
+    assert "broken: coverage of the intervals all rows, since" in text
     assert "changed: coverage from 0.89" in text
     assert (folder / "history.html").read_text().startswith("<!doctype html>")
     assert main(["history", str(folder), "--fail-on", "never", "--quiet"]) == 0

@@ -25,7 +25,7 @@ PICTURES_OF = {
     "CAL503": ("CAL503_reliability", "reliability"),
     "CAL601": ("loss_along_the_file", "coverage_along_time"),
 }
-_SMALLEST_P = 1e-4
+_SMALLEST_P = 1e-3
 _TINY_P = re.compile(r"p = \d\.\d+e-\d+")
 
 
@@ -35,9 +35,9 @@ def prose(text: str) -> str:
     Examples
     --------
     >>> prose("covers 95 % (p = 1.1e-111)").replace(chr(160), "_")
-    'covers 95_% (p_<_0.0001)'
+    'covers 95_% (p_<_0.001)'
     """
-    shown = _TINY_P.sub("p < 0.0001", text).replace("a perfect predictor would", "a valid predictor would")
+    shown = _TINY_P.sub("p < 0.001", text).replace("a perfect predictor would", "a valid predictor would")
     return UNBROKEN.sub("\u00a0", shown)
 
 
@@ -45,7 +45,7 @@ def p_words(p: float | None) -> str:
     """A p-value for a card."""
     if p is None:
         return ""
-    return "p < 0.0001" if p < _SMALLEST_P else f"p = {format_p_value(p)}"
+    return "p < 0.001" if p < _SMALLEST_P else f"p = {format_p_value(p)}"
 
 
 def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -68,7 +68,9 @@ def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, 
     parts.append(text(LEFT, top + 14, short, style="name"))
     parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end"))
     low, high, value = _ends(curve, i)
-    colour = "bad" if reference is not None and high < reference else "c0"
+    two_sided = bool((curve.get("details") or {}).get("two_sided"))
+    off = reference is not None and (high < reference or (two_sided and low > reference))
+    colour = "bad" if off else "c0"
     if math.isfinite(low) and math.isfinite(high):
         parts.append(line(x(low), x(high), at, at, f"line {colour}"))
     if math.isfinite(value):

@@ -153,7 +153,7 @@ def _side(
         repair=repairs.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
         rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), m.confidence),
-        details={"alpha": level.alpha, "n_calibration": m.design.n_calibration},
+        details={"alpha": 1.0 - stated, "n_calibration": m.design.n_calibration},
     )
 
 

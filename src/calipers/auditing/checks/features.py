@@ -307,7 +307,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     rare = int(min(side.kept.sum(), (~side.kept).sum()))
     if rare < _FEWEST_RARE:
         return replace(
-            base, not_applicable=f"There are {rare} rows with the rarer outcome; {_FEWEST_RARE} are needed.",
+            base,
+            not_applicable=f"The rarer outcome happened in {rare} rows; {_FEWEST_RARE} are needed to learn "
+            "where.",
             rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
         )  # fmt: skip
     table = ert_table(

@@ -128,7 +128,7 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         pictures=(_picture(came, m.confidence),),
         rows=_rows_since(change) if timed else None,
         promise="forecast",
-        slices="time",
+        slices="time" if timed else "",
     )
 
 
@@ -317,7 +317,6 @@ CHECKS = (
         needs=(),
         add="Add what was predicted.",
         once=True,
-        slices="time",
         read=next_batch,
         on_sample=True,
     ),

@@ -519,7 +519,7 @@ def _deviation_picture(
     curve = Curve(
         name=f"happened minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
         high=y + half, confidence=confidence, x_label=kind, y_label="happened minus stated",
-        method="normal intervals that hold together (Sidak)", details={"rows": rows},
+        method="normal intervals that hold together (Sidak)", details={"rows": rows, "two_sided": True},
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,

@@ -176,7 +176,7 @@ def test_what_is_left_is_said() -> None:
 def test_the_report_of_a_repair_shows_before_and_after() -> None:
     repaired = calipers.audit(**heteroscedastic(2000, 0), random_state=0).repair()
     page, text = repaired.to_html(), repaired.to_markdown()
-    assert 'id="panel-repair"' in page
+    assert 'id="repair"' in page
     assert "coverage of group hot" in page
     assert "| measure | before | after | difference | |" in text
 
