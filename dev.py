@@ -61,7 +61,7 @@ WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
 # What the unit tests import beyond the package, in the oldest versions that work with its oldest ones.
 LOWEST_TESTS = (
     "pytest>=8.2", "pytest-xdist>=3.6", "pytest-randomly>=3.15", "hypothesis>=6.100", "httpx>=0.27",
-    "pandas>=2.2.2", "pyarrow>=16.1", "array-api-strict>=2.2",
+    "pandas>=2.2.2", "pyarrow>=16.1", "array-api-strict>=2.4.1",
 )  # fmt: skip
 # Published schemas, which come with check-jsonschema, and the files that follow them.
 SCHEMAS = {

@@ -168,7 +168,7 @@ def _crepes_rows(conformal: Any) -> dict[str, int]:
 def _count_of(scores: Any) -> dict[str, int]:
     """The number of calibration rows behind one threshold, when the scores of one are there."""
     n = np.size(scores)
-    return {"n_calibration": n} if n and np.shape(scores)[0] == n else {}
+    return {"n_calibration": n} if n and len(scores) == n else {}
 
 
 def _ask_puncc(model: Any, question: Question) -> Answer:
@@ -179,12 +179,11 @@ def _ask_puncc(model: Any, question: Question) -> Answer:
         predicted, lower, upper = (as_numpy(part).ravel() for part in told)
         return Answer({"intervals": np.column_stack([lower, upper]), "y_pred": predicted}, calls)
     probabilities = as_numpy(told[0])
-    members = np.zeros(probabilities.shape, dtype=bool)
+    members: np.ndarray = np.zeros(probabilities.shape, dtype=bool)
     for row, labels in enumerate(told[1]):
         members[row, np.asarray(labels, dtype=int)] = True
-    return Answer(
-        {"sets": members, "probabilities": probabilities, "classes": np.arange(len(members.T))}, calls
-    )
+    classes = np.arange(probabilities.shape[1])
+    return Answer({"sets": members, "probabilities": probabilities, "classes": classes}, calls)
 
 
 def _ask_torchcp(model: Any, question: Question) -> Answer:
