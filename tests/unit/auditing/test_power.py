@@ -97,18 +97,40 @@ def test_groups_share_the_level():
     assert one < sidak <= holm
 
 
+def power_of_a_random_group(n, share, effect, level):
+    """Power of the binomial test at alpha 0.1 when each of n rows is in the group with this probability."""
+    sizes = np.arange(n + 1)
+    return float(stats.binom.pmf(sizes, n, share) @ exact_power(sizes, 0.1, effect, level))
+
+
+@pytest.mark.parametrize(
+    ("share", "effect", "n_groups", "power"),
+    [(0.2, 0.05, 5, 0.8), (0.2, 0.1, 5, 0.95), (0.1, 0.2, 10, 0.95), (0.05, 0.3, 20, 0.8)],
+)
+def test_rows_of_a_group_are_within_five_percent_for_groups_of_random_size(share, effect, n_groups, power):
+    rows = rows_needed(check="group", effect=effect, share=share, n_groups=n_groups, power=power)
+    below, above = (
+        power_of_a_random_group(round(k * rows), share, effect, 0.05 / n_groups) for k in (0.95, 1.05)
+    )
+    assert below < power < above
+
+
+def ranges_of_walks(rng, n, effect, share):
+    """Standardised ranges of cumulated z - t, where the middle share of the probabilities is off."""
+    t = np.sort(rng.uniform(0.4, 0.6, (20_000, n)), axis=1)
+    z = rng.random(t.shape) < t - effect * (np.abs(t - 0.5) <= 0.1 * share)
+    walk = np.cumsum(np.concatenate([np.zeros((len(t), 1)), z - t], axis=1), axis=1)
+    return np.ptp(walk, axis=1) / np.sqrt((t * (1 - t)).sum(axis=1))
+
+
 @pytest.mark.parametrize(("share", "effect"), [(1.0, 0.1), (0.5, 0.15)])
 def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effect):
-    from calipers.metrics.reliability.range_law import range_quantile
-
     rows = rows_needed(check="calibration", effect=effect, alpha=0.5, share=share)
     rng, powers = np.random.default_rng(1), []
-    for n in (int(0.93 * rows), int(1.07 * rows)):
-        t = np.sort(rng.uniform(0.4, 0.6, (4000, n)), axis=1)
-        z = rng.random(t.shape) < t - effect * (np.abs(t - 0.5) <= 0.1 * share)
-        walk = np.cumsum(np.concatenate([np.zeros((4000, 1)), z - t], axis=1), axis=1)
-        ranges = np.ptp(walk, axis=1) / np.sqrt((t * (1 - t)).sum(axis=1))
-        powers.append(np.mean(ranges > range_quantile(0.95)))
+    for n in (int(0.95 * rows), int(1.05 * rows)):
+        # The test draws its null law, so the critical value is that of walks of n steps.
+        critical = np.quantile(ranges_of_walks(rng, n, 0.0, share), 0.95)
+        powers.append(np.mean(ranges_of_walks(rng, n, effect, share) > critical))
     assert powers[0] < 0.8 < powers[1]
 
 
