@@ -155,7 +155,17 @@ class CoverageLaw:
         """
         check_alternative(alternative)
         covered = np.asarray(covered, dtype=float)
-        return combine_tails(self.cdf(covered), self.sf(np.ceil(covered) - 1.0), alternative)[()]
+        below = np.ceil(covered) - 1.0
+        if self._degenerate or self.n_calibration is None or self.rank is None:
+            return combine_tails(self.cdf(covered), self.sf(below), alternative)[()]
+        # Both tails in one sum: a single count costs as much as many.
+        j, inner = self._counts(np.stack([covered, below]))
+        lower, upper = _beta_binomial_tails(inner, self.n, self.n_calibration, self.rank)
+        lower, upper = (
+            _bounded(j[0], self.n, lower[0], below=0.0),
+            _bounded(j[1], self.n, upper[1], below=1.0),
+        )
+        return combine_tails(lower, upper, alternative)[()]
 
     def interval(self, level: float = 0.95, alternative: str = "two-sided") -> Interval:
         """The counts with p-value above 1 - level: a band that holds at least ``level`` of the law.
@@ -329,7 +339,8 @@ def _beta_binomial_tails(
     upward = rank > draws * (n_calibration / (n + n_calibration))
     tail = np.empty(draws.shape)
     for up in (True, False):
-        rows = upward == up
+        if not (rows := upward == up).any():
+            continue
         tail[rows] = _hypergeometric_tail(rank if up else rank - 1, n_calibration, n, draws[rows], up=up)
     tail = np.minimum(tail, 1.0)
     lower = np.where(upward, tail, 1.0 - tail).reshape(j.shape)

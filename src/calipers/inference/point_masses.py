@@ -46,8 +46,8 @@ def log_hypergeometric_mass(x: Number, marked: Number, unmarked: Number, draws: 
     inner = (d > 0) & (d < total)
     p = np.where(inner, d / total, 0.5)
     q = np.where(inner, (total - d) / total, 0.5)
-    log_mass = log_binomial_mass(x, r, p, q) + log_binomial_mass(d - x, b, p, q)
-    return np.asarray(log_mass - log_binomial_mass(d, total, p, q))
+    first, second, third = log_binomial_mass(np.stack([x, d - x, d]), np.stack([r, b, total]), p, q)
+    return np.asarray(first + second - third)
 
 
 def stirling_error(n: np.ndarray) -> np.ndarray:
