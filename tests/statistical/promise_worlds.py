@@ -77,7 +77,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def drawn(rng: np.random.Generator, P: np.ndarray) -> np.ndarray:
     """A label per row from its true probabilities."""
     true = np.clip(P, 0.0, 1.0)
-    return np.asarray((np.cumsum(true / true.sum(axis=1, keepdims=True), axis=1) < rng.random((len(P), 1))).sum(axis=1))
+    return np.asarray(
+        (np.cumsum(true / true.sum(axis=1, keepdims=True), axis=1) < rng.random((len(P), 1))).sum(axis=1)
+    )
 
 
 def intervals(rng: np.random.Generator, s: Slices, gap: np.ndarray) -> Arguments:
@@ -171,7 +173,12 @@ KINDS: dict[str, Kind] = {
     "clusters": Kind(make=clusters, codes=_COVERAGE, rows_per_cluster=4),
     "loss": Kind(
         make=loss,
-        codes={"all rows": ("CAL602",), "group": ("CAL603",), "intersection": ("CAL603",), "time": ("CAL601",)},
+        codes={
+            "all rows": ("CAL602",),
+            "group": ("CAL603",),
+            "intersection": ("CAL603",),
+            "time": ("CAL601",),
+        },
     ),
 }
 
@@ -243,10 +250,15 @@ def main(what: str, repeats: int, chosen: list[str]) -> None:
     for kind, fault in [(k, f) for k, f in cells if not chosen or {k, f, f"{k}|{f}"} & set(chosen)]:
         shares: dict[int, float] = {}
         for n in SIZES:
-            shares[n] = float(np.mean([is_found(kind, fault, audit_world(kind, fault, n, i)) for i in range(repeats)]))
+            shares[n] = float(
+                np.mean([is_found(kind, fault, audit_world(kind, fault, n, i)) for i in range(repeats)])
+            )
             if shares[n] >= 0.975:
                 break
-        print(f"| {kind} | {fault} | {' '.join(f'{n}:{share:.2f}' for n, share in shares.items())} |", flush=True)
+        print(
+            f"| {kind} | {fault} | {' '.join(f'{n}:{share:.2f}' for n, share in shares.items())} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
