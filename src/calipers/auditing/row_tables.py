@@ -88,6 +88,8 @@ def _cell(value: Any) -> str:
 
 def _plain(values: np.ndarray) -> Any:
     """Values that a column of a table can hold; mixed ones as text."""
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]")
     return values.astype(str) if values.dtype == object else values
 
 

@@ -15,7 +15,7 @@ from calipers.metrics.conditional import CoverageClassifier
 
 PARTS = 5
 # The share of fewer rows than this is mostly noise.
-FEWEST_ROWS = 30
+FEWEST_ROWS = 50
 # Features whose fifths are looked at; more slices find more noise.
 MOST_FEATURES = 10
 # Misses below which nothing is learnt about where they happen.

@@ -79,6 +79,18 @@ def cluster_sign_test(
 def design_effect(residuals: np.ndarray, cluster: np.ndarray) -> float:
     """How many times larger the variance of the sum is than for independent rows; at least 1.
 
+    Parameters
+    ----------
+    residuals : array (n,)
+        Outcome minus promise.
+    cluster : array (n,)
+        Rows that depend on each other share a value.
+
+    Returns
+    -------
+    float
+        Squared sums of clusters over squared rows.
+
     Examples
     --------
     >>> import numpy as np

@@ -44,7 +44,7 @@ def promise(document, name):
 
 def test_the_story_says_first_broken_when_and_since_when(folder):
     document = read_history(folder).to_dict()
-    line = promise(document, "CAL101")
+    line = promise(document, "coverage of the intervals")
     assert [point["answer"] for point in line["points"]] == ["kept", "broken", "kept", "broken", "broken"]
     assert (line["now"], line["first_broken"], line["broken_since"], line["times_broken"]) == (
         "broken",
@@ -68,11 +68,11 @@ def test_what_changed_between_two_runs(folder):
     history = read_history(folder)
     assert history.newly_broken() == []
     change = history.changes(0, -1)
-    assert ("CAL101", "") in change.broken
+    assert ("coverage of the intervals", "all rows") in change.broken
     coverage = next(line for line in change.numbers if line.name == "coverage")
     assert coverage.changed
     assert coverage.after < coverage.before
-    assert ("CAL101", "") in history.changes(1, 2).mended
+    assert ("coverage of the intervals", "all rows") in history.changes(1, 2).mended
 
 
 def test_a_p_value_of_a_change_is_that_of_two_independent_means():
@@ -174,7 +174,7 @@ def test_a_single_audit_has_no_change(audits, tmp_path):
     keep_audit(audits[1], tmp_path)
     history = read_history(tmp_path)
     assert history.changes() is None
-    assert ("CAL101", "") in history.newly_broken()
+    assert ("coverage of the intervals", "all rows") in history.newly_broken()
     assert "<svg" in history.to_html()
 
 

@@ -28,7 +28,7 @@ _TINY = 1e-6
 MOST_CLASSES = 20
 MOST_BOOSTED_CLASSES = 4
 # Rows of a group below which it follows all rows; a group of so many rows goes half its own way.
-FEWEST_ROWS = 30
+FEWEST_ROWS = 40
 _PULL = 20.0
 
 

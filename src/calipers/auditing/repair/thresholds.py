@@ -14,7 +14,7 @@ from calipers.exceptions import UnseenGroupWarning, warn
 from calipers.inputs.rows import Rows
 
 # Rows of a cell below which it has no threshold of its own.
-FEWEST_ROWS = 30
+FEWEST_ROWS = 40
 # Rows of the linear program, and combinations of cells, at most.
 MOST_ROWS = 3000
 MOST_PATTERNS = 120
