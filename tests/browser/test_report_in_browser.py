@@ -204,7 +204,7 @@ def test_the_local_page_has_an_example_and_downloads(watched: Watched, address: 
     page.set_default_timeout(90_000)
     page.goto(address)
     page.locator("#columns", has_text="y_true").wait_for()
-    page.locator("#runs li").nth(0).wait_for()
+    page.wait_for_load_state("networkidle")
     before = page.locator("#runs li").count()
     page.focus("#example")
     page.keyboard.press("Enter")

@@ -47,7 +47,11 @@ def test_a_predictor_of_ours_brings_its_calibration_rows(capsys):
     predictor = ConformalClassifier(calibration_size=30, random_state=0).fit(X[:70], Y[:70])
     save_predictor(predictor, "model.skops")
     words = ["--target", "species", "--features", ",".join(NAMES)]
-    assert main(["audit", "rows.csv", "--model", "model.skops", *words, "--json"]) in (0, 1, 3)  # 3: too few rows
+    assert main(["audit", "rows.csv", "--model", "model.skops", *words, "--json"]) in (
+        0,
+        1,
+        3,
+    )  # 3: too few rows
     by_hand = calipers.audit_model(predictor, X[70:], Y[70:], random_state=0)
     coverage = json.loads(capsys.readouterr().out)["estimates"]
     assert coverage == json.loads(by_hand.to_json())["estimates"]

@@ -22,7 +22,9 @@ def code(*words: str) -> str:
 def fields() -> list[list[str]]:
     return [
         [
-            code(field.column.replace("*", "<level>" if field.layout == "per level" else "<class>")) if field.column else "all others",
+            code(field.column.replace("*", "<level>" if field.layout == "per level" else "<class>"))
+            if field.column
+            else "all others",
             code(f"--{field.option.replace('_', '-')}"),
             code(field.argument) if field.name != "row_id" else "none",
             field.shape,
