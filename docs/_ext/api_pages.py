@@ -14,8 +14,8 @@ ROOMS = (
     "exceptions",
 )  # fmt: skip
 
-# Their methods are described on scikit-learn's own pages.
-SCIKIT_LEARN = "BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, _MetadataRequester"
+# Their methods are described on the pages of scikit-learn and of Python.
+ELSEWHERE = "BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, _MetadataRequester, Mapping"
 
 
 def write_pages(app: Any) -> None:
@@ -59,7 +59,7 @@ def class_options(thing: type, module_name: str) -> list[str]:
         for base in thing.__bases__
         if base.__module__.startswith("calipers.") and base.__name__ not in home.__all__
     ]
-    inherited = [f"   :inherited-members: {SCIKIT_LEARN}"] if hidden else []
+    inherited = [f"   :inherited-members: {ELSEWHERE}"] if hidden else []
     elsewhere = not thing.__module__.startswith(module_name)
     return inherited + (["   :no-index:"] if elsewhere else [])
 
