@@ -24,7 +24,7 @@ LEFT_BEHIND = (
 )  # fmt: skip
 # Everything a newcomer reads in the first hour. Interoperation shows other packages and says so.
 PAGES = ("docs/quickstart.md", "docs/questions/*.md", "docs/howto/*.md", "docs/findings.md")
-NEEDS_MORE = {"interop.md"}
+NEEDS_MORE = {"pictures.md", "interop.md"}
 
 
 def main() -> int:
