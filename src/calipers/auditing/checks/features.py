@@ -49,8 +49,8 @@ CLUSTERED = (
     "pulled by a model of the other half, corrected for two"
 )
 FEW_HALVES = (
-    "Rows depend on each other inside clusters, and half of the clusters, or their misses, are too few: no test "
-    f"with fewer than {2 * FEWEST_CLUSTERS} clusters."
+    "Rows depend on each other inside clusters, and half of the clusters, or their misses, are too few: no "
+    f"test with fewer than {2 * FEWEST_CLUSTERS} clusters."
 )
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000

@@ -59,7 +59,7 @@ def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
 
 
 def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tuple[Region, bool] | None:
-    """The region in which a promise is kept least well, and whether other rows than those that search show it.
+    """The region in which a promise is kept least well, and whether rows that did not choose it confirm it.
 
     What is too much is a fault of probabilities and quantiles, not of coverage.
     """
