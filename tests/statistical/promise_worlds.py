@@ -206,6 +206,41 @@ FAULTS: dict[str, Fault] = {
 }
 
 
+# Rows at which a fault is found and placed in at least 95 % of audits: kind of promise -> fault -> rows.
+_ROWS: dict[str, dict[str, int]] = {
+    "probabilities": {
+        "all rows": 1000, "group": 1500, "intersection": 1000, "region": 4000, "difficulty": 1500, "time": 2500,
+    },
+    "three classes": {
+        "all rows": 1500, "group": 1500, "intersection": 1000, "region": 2500, "difficulty": 1000, "time": 1500,
+    },
+    "one class": {"class": 1000},
+    "intervals": {
+        "all rows": 600, "group": 600, "intersection": 600, "region": 1500, "difficulty": 1000, "time": 600,
+    },
+    "sets": {
+        "all rows": 600, "group": 400, "intersection": 600, "region": 2500, "difficulty": 1000, "time": 1000,
+    },
+    "p-values": {
+        "all rows": 400, "group": 400, "intersection": 600, "region": 1500, "difficulty": 1000, "time": 1000,
+    },
+    "quantiles": {
+        "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 1000,
+    },
+    "PIT": {
+        "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 600,
+    },
+    "promised": {
+        "all rows": 1000, "group": 1000, "intersection": 1000, "region": 2500, "difficulty": 1000, "time": 1500,
+    },
+    "clusters": {
+        "all rows": 600, "group": 1500, "intersection": 1500, "region": 2500, "difficulty": 1000, "time": 1500,
+    },
+    "loss": {"all rows": 400, "group": 400, "intersection": 400, "time": 400},
+}  # fmt: skip
+ROWS = {(kind, fault): rows for kind, by_fault in _ROWS.items() for fault, rows in by_fault.items()}
+
+
 def audit_world(kind: str, fault: str | None, n: int, seed: int, *, features: bool | None = None) -> Audit:
     """A data set of this kind, with a fault or without one, audited with groups, time and ease.
 
