@@ -209,14 +209,14 @@ FAULTS: dict[str, Fault] = {
 # Rows at which a fault is found and placed in at least 95 % of audits: kind of promise -> fault -> rows.
 _ROWS: dict[str, dict[str, int]] = {
     "probabilities": {
-        "all rows": 1000, "group": 1500, "intersection": 1000, "region": 4000, "difficulty": 1500, "time": 2500,
+        "all rows": 1000, "group": 1500, "intersection": 1000, "region": 2500, "difficulty": 1500, "time": 2500,
     },
     "three classes": {
         "all rows": 1500, "group": 1500, "intersection": 1000, "region": 2500, "difficulty": 1000, "time": 1500,
     },
     "one class": {"class": 1000},
     "intervals": {
-        "all rows": 600, "group": 600, "intersection": 600, "region": 1500, "difficulty": 1000, "time": 600,
+        "all rows": 600, "group": 600, "intersection": 600, "region": 1000, "difficulty": 1000, "time": 600,
     },
     "sets": {
         "all rows": 600, "group": 400, "intersection": 600, "region": 2500, "difficulty": 1000, "time": 1000,
@@ -227,14 +227,14 @@ _ROWS: dict[str, dict[str, int]] = {
     "quantiles": {
         "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 1000,
     },
-    "PIT": {
+    "PIT": {  # the region as for quantiles
         "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 600,
     },
     "promised": {
-        "all rows": 1000, "group": 1000, "intersection": 1000, "region": 2500, "difficulty": 1000, "time": 1500,
+        "all rows": 1000, "group": 1000, "intersection": 1000, "region": 1500, "difficulty": 1000, "time": 1500,
     },
     "clusters": {
-        "all rows": 600, "group": 1500, "intersection": 1500, "region": 2500, "difficulty": 1000, "time": 1500,
+        "all rows": 600, "group": 1500, "intersection": 1500, "region": 1500, "difficulty": 1000, "time": 1500,
     },
     "loss": {"all rows": 400, "group": 400, "intersection": 400, "time": 400},
 }  # fmt: skip
