@@ -8,6 +8,7 @@ features, so the hypergeometric test is exact whatever the classifier.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -324,6 +325,11 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     return _place_of_promise(m, level, side, result)
 
 
+def _along(pull: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Residuals summed along a pull, for every draw."""
+    return lambda residuals: residuals @ pull
+
+
 def _clustered_p_value(side: PromiseRows, rng: np.random.Generator) -> float | None:
     """Whether residuals go where a model of other clusters pulls, by signs of whole clusters.
 
@@ -331,7 +337,7 @@ def _clustered_p_value(side: PromiseRows, rng: np.random.Generator) -> float | N
     smaller p-value counts twice. None with too few clusters.
     """
     features = check_features(side.rows.given["X"])
-    _, codes = np.unique(side.cluster, return_inverse=True)
+    _, codes = np.unique(np.asarray(side.cluster), return_inverse=True)
     half = (rng.permutation(int(codes.max()) + 1) % 2 == 0)[codes.reshape(-1)]
     p_values = []
     for train, test in ((half, ~half), (~half, half)):
@@ -340,7 +346,7 @@ def _clustered_p_value(side: PromiseRows, rng: np.random.Generator) -> float | N
             return None
         model = CoverageClassifier().fit(features.take(rows), side.kept[rows], side.expected[rows], None, rng)
         pull = model.predict(features.values[test], inside.expected).unshrunk - inside.expected
-        p_values.append(inside.sign_test(lambda residuals, pull=pull: residuals @ pull, rng))
+        p_values.append(inside.sign_test(_along(pull), rng))
     known = [p for p in p_values if p is not None]
     return min(1.0, 2.0 * min(known)) if len(known) == 2 else None
 

@@ -185,8 +185,8 @@ def best_rule(
     >>> from calipers.inputs import check_features
     >>> from calipers.metrics.conditional.regions import best_rule
     >>> X = np.arange(200.0)[:, None]
-    >>> best_rule(check_features(X), X[:, 0] < 120, 0.4, min_mass=0.05, below=True)
-    ('x0 > 112', [('x0', '>', 112.0)])
+    >>> best_rule(check_features(X), X[:, 0] < 125, 0.4, min_mass=0.05, below=True)
+    ('x0 > 124', [('x0', '>', 124.0)])
     """
     rows, columns = check_promised_rows(covered, alpha=alpha, X=features.values)
     known = replace(features, values=columns["X"]).take(np.arange(min(len(rows), _MOST_SEARCHED)))
