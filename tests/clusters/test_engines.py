@@ -54,6 +54,8 @@ N, K = 1200, 4
 OPTIONS = {name: {"random_state": 0} for name in ("t_cv", "t_ss", "calibration_error", "coverage_gap")}
 # Checks that simulate for seconds whatever the number of rows say nothing about engines.
 MUTED = ("CAL103", "CAL203", "CAL601")
+# Read from the sample of rows that a streamed audit keeps, so their numbers are not those of all rows.
+SAMPLED = ("CAL202", "CAL302", "CAL402", "CAL504", "CAL505", "CAL506", "CAL507")
 
 
 def rows():
@@ -126,7 +128,7 @@ def assert_same_audit(found, expected):
 
 def test_streaming_gives_the_numbers_of_memory(expected):
     given = rows()
-    alone = calipers.audit(**given, alpha=0.1, random_state=0, mute=(*MUTED, "CAL202", "CAL302", "CAL402"))
+    alone = calipers.audit(**given, alpha=0.1, random_state=0, mute=(*MUTED, *SAMPLED))
     streamed = expected[1].estimates
     kept = [name for name in alone.estimates if name in streamed and not name.startswith("t_ss")]
     assert len(kept) >= 20

@@ -98,9 +98,8 @@ def test_t_cv_interval_holds_the_largest_violation_of_the_bins(slope, seed):
 def test_mean_squared_violation_is_unbiased_and_its_error_right(seed):
     rng = np.random.default_rng(seed)
     p = np.linspace(0.8, 0.99, 25)
-    readings = np.array(
-        [mean_squared_violation(rng.binomial(60, p) / 60, np.full(25, 60), 0.9) for _ in range(4000)]
-    )
+    n, target = np.full(25, 60), np.full(25, 0.9)
+    readings = np.array([mean_squared_violation(rng.binomial(60, p) / 60, n, target) for _ in range(4000)])
     truth = np.mean((p - 0.9) ** 2)
     spread = readings[:, 0].std()
     assert abs(readings[:, 0].mean() - truth) < 4 * spread / np.sqrt(4000)

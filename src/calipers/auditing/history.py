@@ -103,7 +103,7 @@ class AuditHistory:
     ...     y = np.where(rng.random(1000) < share, 0.0, 2.0)
     ...     kept = keep_audit(audit(y, intervals=np.tile([-1.0, 1.0], (1000, 1)), random_state=0), folder)
     >>> read_history(folder).newly_broken()
-    [('CAL101', '')]
+    [('coverage of the intervals', 'all rows')]
     """
 
     runs: Sequence[Run]

@@ -43,7 +43,7 @@ def plot_picture(picture: Any, *, ax: Any = None) -> Any:
     >>> y = np.random.default_rng(0).normal(size=400)
     >>> found = calipers.audit(y, intervals=np.tile([-1.6, 1.6], (400, 1)), random_state=0)
     >>> plot_picture(found.pictures[0]).get_ylabel()
-    'absolute error'
+    'absolute error of the midpoint'
     """
     picture = plain_picture(picture)
     if picture["kind"] not in KINDS:

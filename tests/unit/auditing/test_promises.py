@@ -182,6 +182,29 @@ def test_outcomes_found_elsewhere_are_read_along_difficulty_without_a_size() -> 
     assert fault(found, "CAL401").where == "hardest fifth"
 
 
+def test_a_dependence_on_the_features_is_described_even_where_half_of_the_rows_do_not_confirm_a_rule() -> (
+    None
+):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1000, 4))
+    covered = rng.random(1000) < np.where(X[:, 2] > 0.7, 0.72, 0.94)
+    places = []
+    for seed in range(4):
+        found = calipers.audit(covered=covered, X=X, random_state=seed)
+        places.append(fault(found, "CAL202").where)
+        in_place = found.rows_of("CAL202")
+        assert covered[in_place].mean() < covered[~in_place].mean() - 0.1
+    assert all("x2 >" in place for place in places), places
+
+
+def test_the_place_of_a_fault_of_clustered_rows_is_named() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 3))
+    covered = rng.random(2000) < np.where(X[:, 1] > 0.7, 0.6, 0.95)
+    found = calipers.audit(covered=covered, X=X, cluster=np.arange(2000) // 4, random_state=0)
+    assert "x1 >" in fault(found, "CAL202").where
+
+
 def too_narrow_where_hard(n: int = 3000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ease, outcomes and stated spread: the hardest fifth spreads twice as far as stated."""
     rng = np.random.default_rng(15)

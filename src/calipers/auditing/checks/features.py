@@ -8,6 +8,7 @@ features, so the hypergeometric test is exact whatever the classifier.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +24,11 @@ from calipers.auditing.checks.groups import (
     QUESTION,
     flat_p_values,
 )
-from calipers.auditing.checks.regions import deviating_region, region_mask, regions_below, worst_rule
+from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promise_rows import PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
-from calipers.inference import ShareCounts, clopper_pearson
+from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
@@ -45,6 +46,14 @@ OUTSIDE = (
     "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
     "among all rows outside the sample; hypergeometric test"
 )
+CLUSTERED = (
+    "excess risk of the promise by cross-fitted models; test by signs of whole clusters of one half of them, "
+    "along the residuals that a model of the other half predicts, corrected for two"
+)
+FEW_HALVES = (
+    "Rows depend on each other inside clusters, and half of the clusters, or their misses, are too few: no "
+    f"test with fewer than {2 * FEWEST_CLUSTERS} clusters."
+)
 PICKED = 0.2
 MOST_TRAINING_ROWS = 30_000
 # Rows from which the excess risk of a promise per row is estimated; more change little.
@@ -56,8 +65,6 @@ FORESEEN = (
 # Rows to train on and to estimate excess risks from in a quick audit, whose excess risks use no forest.
 QUICK_ROWS = 5000
 QUICK = CoverageClassifier(n_trees=0)
-# A rule is looked for only when the classifier found something to describe.
-SUSPECT = 0.05
 
 
 def ensemble_states(m: Measurements, level: Promise) -> States:
@@ -320,6 +327,10 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     tag = f"{level.tag} ({level.name})"
     numbers = tuple(replace(e, name=f"ert {key}{tag}") for key, e in table.items())
     risk = next(e for e in numbers if e.name.startswith("ert l1 "))
+    if side.cluster is not None:
+        p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
+        risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
+        numbers = (risk, *(e for e in numbers if not e.name.startswith("ert l1 ")))
     few = side.cluster is not None and risk.p_value is None
     result = replace(
         base,
@@ -334,25 +345,48 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         clean=f"The features do not tell where the {level.noun} are off.",
         repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
         estimates=numbers,
-        details={"alpha": level.alpha, "reason": FEW_CLUSTERS} if few else {"alpha": level.alpha},
+        details={"alpha": level.alpha, "reason": FEW_HALVES} if few else {"alpha": level.alpha},
     )
     return _place_of_promise(m, level, side, result)
 
 
+def _along(predicted: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Residuals weighted by those that were predicted, summed for every draw."""
+    return lambda residuals: residuals @ predicted
+
+
+def _clustered_p_value(side: PromiseRows, rng: np.random.Generator) -> float | None:
+    """Whether a model of other clusters predicts the residuals, by signs of whole clusters.
+
+    The model of one half of the clusters predicts the rows of the other half, then the halves change places;
+    the smaller p-value counts twice. None with too few clusters.
+    """
+    features = check_features(side.rows.given["X"])
+    _, codes = np.unique(np.asarray(side.cluster), return_inverse=True)
+    half = (rng.permutation(int(codes.max()) + 1) % 2 == 0)[codes.reshape(-1)]
+    p_values = []
+    for train, test in ((half, ~half), (~half, half)):
+        rows, inside = np.flatnonzero(train), side.take(test)
+        if len(np.unique(side.kept[rows])) < 2:
+            return None
+        model = CoverageClassifier().fit(features.take(rows), side.kept[rows], side.expected[rows], None, rng)
+        predicted = model.predict(features.values[test], inside.expected).unshrunk - inside.expected
+        p_values.append(inside.sign_test(_along(predicted), rng))
+    known = [p for p in p_values if p is not None]
+    return min(1.0, 2.0 * min(known)) if len(known) == 2 else None
+
+
 def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result: CheckResult) -> CheckResult:
     """The result with the region that stands out most, where the test found that there is one."""
-    if result.p_value is None or result.p_value > SUSPECT or side.cluster is not None:
+    if result.p_value is None or result.p_value > SUSPECT:
         return result
-    found = deviating_region(m, level, side)
-    if found is None:
+    if (found := deviating_region(m, level, side)) is None:
         return result
-    rule, conditions = found
+    (rule, conditions), is_measured = found
     mask = region_mask(side.rows, conditions)
     stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
-    place = (
-        f" Most where {rule} ({100 * mask.mean():.0f} % of the rows): {100 * stated:.1f} % stated, "
-        f"{100 * seen:.1f} % happened."
-    )
+    numbers = f": {100 * stated:.1f} % stated, {100 * seen:.1f} % happened." if is_measured else "."
+    place = f" Most where {rule} ({100 * mask.mean():.0f} % of the rows){numbers}"
     return replace(
         result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place, "shortfall": stated - seen},
@@ -364,17 +398,13 @@ def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckRe
     suspect = result.p_value is not None and result.p_value < SUSPECT and (result.effect or 0.0) > 0
     if not suspect or m.sample.is_weighted:
         return result
-    under = regions_below(m, level)
-    if not under:
+    if (found := described_region(m, level)) is None:
         return result
-    rule = worst_rule(under)
-    if (under[rule].p_value or 1.0) > SUSPECT:
-        return result
-    mass = 100 * float(under[rule].details["mass"])
-    place = f" Worst where {rule} ({mass:.0f} % of the rows)."
+    rule, conditions = found
+    place = f" Worst where {rule} ({100 * region_mask(m.sample, conditions).mean():.0f} % of the rows)."
     return replace(
         result, where=f"{rule}{level.tag}", fault=result.fault + place,
-        rows=lambda rows: region_mask(rows, under[rule].details["conditions"]),
+        rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place},
     )  # fmt: skip
 

@@ -18,11 +18,16 @@ from calipers.inputs import check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
+from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
+# A rule that was measured on other rows is preferred when its p-value is at most this.
+SUSPECT = 0.05
+# A rule in words, and its conditions: column, sign, bound or category.
+Region = tuple[str, list[tuple[str, str, object]]]
 # Whose reading the null band of a region is, where all rows together are below the promise.
 FLAT = "one whose coverage does not depend on the features"
 NO_WEIGHTS = (
@@ -55,20 +60,35 @@ def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
     return m.kept(f"regions{level.tag}", lambda: _search(m, level))
 
 
-def deviating_region(
-    m: Measurements, level: Promise, side: PromiseRows
-) -> tuple[str, list[tuple[str, str, object]]] | None:
-    """The region in which a promise per row is kept least well, as a rule and its conditions."""
+def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tuple[Region, bool] | None:
+    """The region in which a promise is kept least well, and whether rows that did not choose it confirm it.
+
+    What is too much is a fault of probabilities and quantiles, not of coverage.
+    """
     features = check_features(side.rows.given["X"])
     alpha = 1.0 - side.expected if level.per_row else float(1.0 - side.expected[0])
-    table = failing_regions(
-        features, side.kept, alpha=alpha, min_mass=SMALLEST_MASS, keep="all",
-        confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
-    )  # fmt: skip
-    if not table:
-        return None
-    rule = min(table, key=lambda key: table[key].p_value or 1.0)
-    return rule, table[rule].details["conditions"]
+    if side.cluster is None:
+        table = failing_regions(
+            features, side.kept, alpha=alpha, min_mass=SMALLEST_MASS, keep="all",
+            confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
+        )  # fmt: skip
+        rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
+        if table and (table[rule].p_value or 1.0) <= SUSPECT:
+            return (rule, table[rule].details["conditions"]), True
+    found = best_rule(features, side.kept, alpha, min_mass=SMALLEST_MASS, below=not level.two_sided)
+    return None if found is None else (found, False)
+
+
+def described_region(m: Measurements, level: Promise) -> Region | None:
+    """The region of low coverage: tested on other rows if there is one, else what describes all rows best."""
+    under = regions_below(m, level)
+    if under:
+        rule = worst_rule(under)
+        if (under[rule].p_value or 1.0) <= SUSPECT:
+            return rule, under[rule].details["conditions"]
+    covered = m.rows_at(level)["covered"]
+    alpha = 1.0 - min(level.promised, float(covered.mean()))
+    return best_rule(m.features, covered, alpha, min_mass=SMALLEST_MASS, below=True) if alpha < 1.0 else None
 
 
 def region_mask(rows: Rows, conditions: list[tuple[str, str, object]]) -> np.ndarray:

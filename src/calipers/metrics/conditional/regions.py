@@ -171,6 +171,33 @@ def failing_regions(
     return _table(estimates, 1.0 - level if keep == "significant" else None)
 
 
+def best_rule(
+    features: Features, covered: np.ndarray, alpha: float | np.ndarray, *, min_mass: float, below: bool
+) -> tuple[str, list[tuple[str, str, object]]] | None:
+    """The rule that explains most of a dependence on the features, in words and as conditions, or None.
+
+    All rows search and none measures: for a dependence that another test has found, and only has to be
+    described. ``below`` asks for a region that is covered less often than promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import check_features
+    >>> from calipers.metrics.conditional.regions import best_rule
+    >>> X = np.arange(200.0)[:, None]
+    >>> best_rule(check_features(X), X[:, 0] < 125, 0.4, min_mass=0.05, below=True)
+    ('x0 > 124', [('x0', '>', 124.0)])
+    """
+    rows, columns = check_promised_rows(covered, alpha=alpha, X=features.values)
+    known = replace(features, values=columns["X"]).take(np.arange(min(len(rows), _MOST_SEARCHED)))
+    rows = rows.take(np.arange(len(known)))
+    for rule in _find_rules(known, rows, min_mass, 3, 8):
+        held = rule_holds(rule, known)
+        if not below or float(np.sum(rows.covered[held] - rows.target[held])) < 0:
+            return rule_in_words(rule, features), conditions_of(rule, features)
+    return None
+
+
 def _find_rules(
     features: Features, rows: PromisedRows, mass: float, most_conditions: int, most_regions: int
 ) -> list[Rule]:

@@ -152,7 +152,7 @@ def test_mean_squared_violation_by_hand():
     first = 4 * (0.01 - v) * v + 4 * -0.1 * v * -0.6 / 10 + 2 * v**2
     second = 4 * (0.16 - w) * w + 2 * w**2
     assert error == pytest.approx(np.sqrt(first + second) / 2)
-    assert np.isnan(mean_squared_violation(np.array([1.0]), np.array([1]), 0.9)[0])
+    assert np.isnan(mean_squared_violation(np.array([1.0]), np.array([1]), np.array([0.9]))[0])
 
 
 @given(

@@ -32,6 +32,13 @@ def test_a_line_a_parabola_and_a_category_are_seen():
     assert p_value(pl.DataFrame({"city": city}), rng.random(400) < np.where(city == "Rome", 0.7, 0.98)) < 0.01
 
 
+@pytest.mark.parametrize("target", [0.9, np.linspace(0.85, 0.95, 400)])
+def test_small_p_values_are_resolved_ten_times_finer(target):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 2))
+    assert p_value(X, X[:, 0] > -1.2, target) == pytest.approx(1 / 10_000)
+
+
 def test_nothing_is_seen_in_a_level_that_is_off():
     rng = np.random.default_rng(1)
     p = [p_value(rng.normal(size=(150, 2)), rng.random(150) < 0.7, seed=i) for i in range(20)]
