@@ -29,7 +29,6 @@ COVERAGE_CODES = {
     "CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL204", "CAL301", "CAL302",
     "CAL401", "CAL402",
 }  # fmt: skip
-SLICE_CODES = {"CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503", "CAL504", "CAL505", "CAL506", "CAL508"}
 
 
@@ -117,7 +116,7 @@ def _chosen(
         choice, calibration = (
             part.replace(probabilities=rule.probability_map.apply(part)) for part in (choice, calibration)
         )
-    rule, more, learnt = _conformalised(rule, choice, calibration, design, protect=bool(codes & SLICE_CODES))
+    rule, more, learnt = _conformalised(rule, choice, calibration, design, codes)
     return rule, [*trials, *more], learnt
 
 
@@ -135,7 +134,7 @@ def _has_scores(rows: Rows) -> bool:
 
 
 def _conformalised(
-    rule: RepairRule, choice: Rows, calibration: Rows, design: AuditDesign, *, protect: bool
+    rule: RepairRule, choice: Rows, calibration: Rows, design: AuditDesign, codes: set[str]
 ) -> tuple[RepairRule, list[Trial], Design]:
     """The winner among the candidates, with thresholds from rows that had no part in the choice."""
     rng = design.generator("thresholds")
@@ -143,7 +142,7 @@ def _conformalised(
     halves = choice.take(half), choice.take(~half)
     # Each half is learnt from, and compared on what the other has learnt.
     parts = [ChoiceRows(learn_design(a, rng), b) for a, b in (halves, halves[::-1])]
-    names, trials = choose_thresholds(parts, rule, rng, protect=protect)
+    names, trials = choose_thresholds(parts, rule, rng, codes=codes)
     learnt = learn_design(choice, rng)
     ready = {candidate.name: candidate for candidate in candidates(learnt, calibration)}
     for winner in (ready[name] for name in names if name in ready):

@@ -47,12 +47,15 @@ class Candidate:
         Thresholds from calibration rows and their scores; None where they cannot be had.
     guaranteed : int
         Partitions in whose every cell coverage is guaranteed.
+    in_groups : bool
+        Whether the groups that were given are among them.
     """
 
     name: str
     score: Any
     fit: Fit
     guaranteed: int
+    in_groups: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,12 +174,14 @@ def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
     for score in design.scores:
         for partition in partitions:
             name, cells = f"{score.words}, {partition.title}", int(not isinstance(partition, AllRows))
-            yield Candidate(name, score, _cells_fit(partition, wants_p_values), cells)
+            fit = _cells_fit(partition, wants_p_values)
+            yield Candidate(name, score, fit, cells, partition in design.groups)
     overlapping = design.slices()
     if not wants_p_values and len(overlapping) > 1:
         for score in design.scores:
             name = f"{score.words}, conditional on overlapping parts"
-            yield Candidate(name, score, _conditional_fit(overlapping), len(overlapping))
+            fit = _conditional_fit(overlapping)
+            yield Candidate(name, score, fit, len(overlapping), bool(design.groups))
 
 
 def _cells_fit(partition: Any, keep_scores: bool) -> Fit:

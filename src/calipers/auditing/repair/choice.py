@@ -22,6 +22,8 @@ TENTHS = 10
 # Shortfalls that differ by less, and sizes that differ by less than this share, count as equal.
 SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
+# Findings about slices; the first is about groups.
+SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Trial:
         Standard deviation of the squared shortfall.
     guaranteed : int
         Partitions in whose every cell coverage is guaranteed.
+    in_groups : bool
+        Whether the groups that were given are among them.
     chosen : bool
         Whether it was taken.
     """
@@ -65,6 +69,7 @@ class Trial:
     shortfall: float
     noise: float = 0.0
     guaranteed: int = 0
+    in_groups: bool = False
     chosen: bool = False
 
     def __str__(self) -> str:
@@ -126,26 +131,28 @@ class ChoiceRows:
 
 
 def choose_thresholds(
-    parts: Sequence[ChoiceRows], rule: RepairRule, rng: np.random.Generator, *, protect: bool
+    parts: Sequence[ChoiceRows], rule: RepairRule, rng: np.random.Generator, *, codes: set[str]
 ) -> tuple[list[str], list[Trial]]:
-    """Names of the candidates, the best first, and all trials."""
+    """Names of the candidates, the best first for these faults, and all trials."""
     changed: dict[str, list[tuple[Rows, list[Slices]]]] = {}
-    guaranteed: dict[str, int] = {}
+    known: dict[str, Candidate] = {}
     for part in parts:
         fold = rng.permutation(part.rows.n) % FOLDS
         slices = slices_by_partition(part.rows, part.design.slices())
         for candidate in candidates(part.design, part.rows):
             if (new := _cross_fitted(candidate, part.rows, rule, fold, rng)) is not None:
                 changed.setdefault(candidate.name, []).append((new, slices))
-                guaranteed[candidate.name] = candidate.guaranteed
+                known[candidate.name] = candidate
     trials = [
-        replace(_coverage_trial(name, new), guaranteed=guaranteed[name])
+        replace(
+            _coverage_trial(name, new), guaranteed=known[name].guaranteed, in_groups=known[name].in_groups
+        )
         for name, new in changed.items()
         if len(new) == len(parts)
     ]
     if not trials:
         return [], []
-    order = _order(trials, protect)
+    order = _order(trials, codes)
     return [trials[i].name for i in order], [replace(t, chosen=i == order[0]) for i, t in enumerate(trials)]
 
 
@@ -220,17 +227,21 @@ def _shortfall(parts: list[tuple[Rows, list[Slices]]], t: float) -> tuple[float,
     return float(np.sqrt(max(0.0, found[0]))), found[1], worst[:2]
 
 
-def _order(trials: list[Trial], protect: bool) -> list[int]:
+def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     """The best of those that fall short least and are nearly the smallest of them, then all others.
 
-    Where slices were broken the best is the one that guarantees the most slices, else the plainest.
+    Where slices were broken the best is the one that guarantees the most slices, else the plainest. A broken
+    group asks for a guarantee in the groups: all rows showed it, and those kept for the choice may be too few
+    to show it again.
     """
     best = min(trials, key=lambda trial: trial.shortfall)
     able = [i for i, trial in enumerate(trials)
             if trial.shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
+    if GROUP_CODE in codes:
+        able = [i for i in able if trials[i].in_groups] or able
     smallest = min(trials[i].mean_size or 0.0 for i in able)
     near = [i for i in able if (trials[i].mean_size or 0.0) <= smallest + SAME_SIZE * abs(smallest)]
-    first = max(near, key=lambda i: trials[i].guaranteed) if protect else near[0]
+    first = max(near, key=lambda i: trials[i].guaranteed) if codes & SLICE_CODES else near[0]
     others = sorted(range(len(trials)), key=lambda i: (i not in able, trials[i].shortfall))
     return [first, *(i for i in others if i != first)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from calipers.auditing.repair.boosted_trees import Trees, boost
@@ -27,9 +28,12 @@ _TINY = 1e-6
 # Classes beyond which a map per class has too little to learn from.
 MOST_CLASSES = 20
 MOST_BOOSTED_CLASSES = 4
-# Rows of a group below which it follows all rows; a group of so many rows goes half its own way.
-FEWEST_ROWS = 40
-_PULL = 20.0
+# Rows of a group below which it follows all rows.
+FEWEST_ROWS = 10
+# Standard deviation of a group's parameters around those of all rows, as a normal prior.
+_SPREAD = 1.5
+# Bound of a logarithm of a temperature and of the log-odds of a share.
+_WIDEST = 10.0
 
 
 @part("temperature")
@@ -61,6 +65,49 @@ def sharpened(P: np.ndarray, temperature: Any) -> np.ndarray:
     logs = np.log(np.maximum(P, 1e-30)) / temperature
     raised = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+@part("temperature and uniform")
+@dataclass(frozen=True, slots=True)
+class TemperatureAndUniform:
+    """A share of the uniform distribution over the classes mixed into a temperature map.
+
+    Parameters
+    ----------
+    temperature : float
+        T; above 1 the model was over-confident.
+    uniform : float
+        Share of the uniform distribution, in [0, 1).
+
+    Notes
+    -----
+    A part of the mixture of [1]_. A few rows in which a model is sure and wrong raise the most likely
+    temperature so far that all other rows become under-confident; the uniform share explains them instead.
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura and Han (2020), Mix-n-Match: ensemble and compositional methods for uncertainty
+       calibration in deep learning. ICML.
+    """
+
+    temperature: float
+    uniform: float
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def words(self) -> str:
+        """What was done."""
+        share = f"{100 * self.uniform:.1f} %"
+        return f"temperature {self.temperature:.3g}, mixed with {share} of equal probabilities"
+
+    def apply(self, rows: Rows) -> np.ndarray:
+        """The new probabilities."""
+        return mixed(rows["probabilities"].astype(float), self.temperature, self.uniform)
+
+
+def mixed(P: np.ndarray, temperature: Any, uniform: Any) -> np.ndarray:
+    """Probabilities at a temperature, with a share of equal probabilities in them."""
+    return np.asarray((1.0 - uniform) * sharpened(P, temperature) + uniform / P.shape[1])
 
 
 @part("curves")
@@ -143,14 +190,14 @@ class VennAbers:
 @part("per segment")
 @dataclass(frozen=True, slots=True, eq=False)
 class PerSegment:
-    """A line of log-odds per group, or a temperature per group for several classes.
+    """A line of log-odds per group; for several classes a temperature and a uniform share per group.
 
     Parameters
     ----------
     partition : GroupCells
         The groups.
     lines : array (groups + 1, 2)
-        Intercept and slope of each group; the last is for all rows.
+        Intercept and slope of each group, or its uniform share and 1 / temperature; the last is for all rows.
     """
 
     partition: GroupCells
@@ -166,7 +213,7 @@ class PerSegment:
         """The new probabilities."""
         P, own = rows["probabilities"].astype(float), self.lines[self.partition.cells(rows)]
         if P.shape[1] > 2:
-            return sharpened(P, 1.0 / own[:, 1:])
+            return mixed(P, 1.0 / own[:, 1:], own[:, :1])
         return two_columns(expit(own[:, 0] + own[:, 1] * log_odds(P[:, 1])))
 
 
@@ -249,6 +296,12 @@ def fit_temperature(rows: Rows, rng: np.random.Generator) -> Temperature:
     return Temperature(float(fitted.temperature_))
 
 
+def fit_temperature_and_uniform(rows: Rows, rng: np.random.Generator) -> TemperatureAndUniform:
+    """The temperature and the uniform share under which the outcomes are most likely."""
+    share, inverse = _mixture(rows, None)
+    return TemperatureAndUniform(1.0 / float(inverse), float(share))
+
+
 def fit_beta(rows: Rows, rng: np.random.Generator) -> Beta:
     """Beta calibration by likelihood."""
     p = np.clip(rows["probabilities"][:, 1].astype(float), _TINY, 1 - _TINY)
@@ -281,7 +334,7 @@ def fit_segments(rows: Rows, rng: np.random.Generator) -> PerSegment:
     """A line of log-odds per group, pulled towards that of all rows."""
     partition = group_partitions(rows)[0]
     cells, several = partition.cells(rows), rows["probabilities"].shape[1] > 2
-    fit: Callable[[Rows, Any], np.ndarray] = _group_temperature if several else _line
+    fit: Callable[[Rows, Any], np.ndarray] = _mixture if several else _line
     pooled = fit(rows, None)
     lines = []
     for k in range(len(partition.labels)):
@@ -294,17 +347,40 @@ def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     s = log_odds(rows["probabilities"][:, 1].astype(float))
     begin = np.array([0.0, 1.0]) if start is None else start
     features, happened = np.column_stack([np.ones(rows.n), s]), (rows["y"] == 1).astype(float)
-    # The pull of some rows towards the start keeps small groups near all rows.
-    ridge = 1e-8 if start is None else _PULL / rows.n / 10
+    # A normal prior around the start keeps small groups near all rows.
+    ridge = 1e-8 if start is None else 1.0 / _SPREAD**2 / rows.n
     fit = fit_logistic(features, happened, start=begin, lower=np.array([-np.inf, 0.0]), ridge=ridge)
     return np.asarray(fit.coefficients)
 
 
-def _group_temperature(rows: Rows, start: np.ndarray | None) -> np.ndarray:
-    inverse = 1.0 / fit_temperature(rows, np.random.default_rng(0)).temperature
-    if start is not None:
-        inverse = (rows.n * inverse + _PULL * float(start[1])) / (rows.n + _PULL)
-    return np.array([0.0, inverse])
+def _mixture(rows: Rows, start: np.ndarray | None) -> np.ndarray:
+    """Uniform share and inverse temperature by likelihood; those of a group keep near those of all rows."""
+    P, weights = rows["probabilities"].astype(float), _weights(rows)
+    logs, at = np.log(np.maximum(P, 1e-30)), (np.arange(rows.n), rows["y"])
+    centre = None if start is None else np.array([np.log(start[1]), log_odds(start[0])])
+
+    def loss(own: np.ndarray) -> tuple[float, np.ndarray]:
+        q, uniform = sharpened(P, np.exp(-own[0])), expit(own[1])
+        p = (1.0 - uniform) * q[at] + uniform / P.shape[1]
+        by_slope = (1.0 - uniform) * q[at] * (logs[at] - np.sum(q * logs, axis=1)) * np.exp(own[0])
+        by_uniform = (1.0 / P.shape[1] - q[at]) * uniform * (1.0 - uniform)
+        gradient = -np.array([np.average(part / p, weights=weights) for part in (by_slope, by_uniform)])
+        away = np.zeros(2) if centre is None else (own - centre) / _SPREAD
+        value = -float(np.average(np.log(p), weights=weights)) + float(away @ away) / (2 * rows.n)
+        return value, gradient + away / _SPREAD / rows.n
+
+    # Not convex: rows that are sure and wrong have a minimum at a high temperature and one at a large share.
+    alone = -np.log(fit_temperature(rows, np.random.default_rng(0)).temperature)
+    starts = [np.array([alone, -4.0]), np.array([0.0, -2.0]), *([] if centre is None else [centre])]
+    bounds = [(-_WIDEST, _WIDEST), (-_WIDEST, _WIDEST)]
+    tried = [minimize(loss, np.clip(own, -_WIDEST, _WIDEST), jac=True, method="L-BFGS-B", bounds=bounds)
+             for own in starts]  # fmt: skip
+    found = min(tried, key=lambda one: float(one.fun))
+    return np.array([expit(found.x[1]), np.exp(found.x[0])])
+
+
+def _weights(rows: Rows) -> np.ndarray:
+    return np.ones(rows.n) if rows.weights is None else rows.weights
 
 
 def fit_multicalibrated(rows: Rows, rng: np.random.Generator) -> Multicalibrated:
@@ -331,6 +407,8 @@ def recalibrations(rows: Rows) -> dict[str, Callable[[Rows, np.random.Generator]
     found: dict[str, Callable[[Rows, np.random.Generator], Any]] = {"temperature": fit_temperature}
     if K == 2:
         found["beta"] = fit_beta
+    else:
+        found["temperature and uniform"] = fit_temperature_and_uniform
     if K <= MOST_CLASSES:
         found["isotonic"] = fit_isotonic
     if K == 2:

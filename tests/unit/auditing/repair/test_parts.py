@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from calipers.auditing.repair.boosted_trees import DEPTH, Trees, boost, one_tree
+from calipers.auditing.repair.choice import Trial, _order
 from calipers.auditing.repair.partitions import GroupCells, difficulty_partition, group_partitions
-from calipers.auditing.repair.recalibration import fit_temperature, recalibrations, sharpened
+from calipers.auditing.repair.recalibration import (
+    fit_segments,
+    fit_temperature,
+    fit_temperature_and_uniform,
+    mixed,
+    recalibrations,
+    sharpened,
+)
 from calipers.auditing.repair.scoring import IntervalScore, LabelScore
 from calipers.auditing.repair.thresholds import FEWEST_ROWS, _conditional, fit_cells, fit_conditional
 from calipers.conformal import conformal_quantile
@@ -181,8 +191,70 @@ def test_a_missing_attribute_is_named() -> None:
 
 def test_recalibrations_offered_follow_from_the_columns() -> None:
     three = probability_rows(50, 0)
-    assert list(recalibrations(three)) == ["temperature", "isotonic"]
+    assert list(recalibrations(three)) == ["temperature", "temperature and uniform", "isotonic"]
     with_groups = probability_rows(50, 0, groups=np.arange(50) % 2)
-    assert list(recalibrations(with_groups)) == ["temperature", "isotonic", "per segment", "multicalibrated"]
+    assert list(recalibrations(with_groups)) == [
+        "temperature", "temperature and uniform", "isotonic", "per segment", "multicalibrated"
+    ]  # fmt: skip
     two = Rows({"y_true": [0, 1], "probabilities": [[0.5, 0.5], [0.2, 0.8]]}, classes=(0, 1))
     assert list(recalibrations(two)) == ["temperature", "beta", "isotonic", "Venn-Abers"]
+
+
+def test_a_uniform_share_and_a_temperature_are_found_back() -> None:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet(np.ones(4) / 2, size=30_000)
+    true = mixed(P, 2.0, 0.1)
+    y = (rng.random((len(P), 1)) > true.cumsum(axis=1)).sum(axis=1)
+    rows = Rows({"y_true": y, "probabilities": P}, classes=(0, 1, 2, 3))
+    found = fit_temperature_and_uniform(rows, rng)
+    assert found.temperature == pytest.approx(2.0, rel=0.1)
+    assert found.uniform == pytest.approx(0.1, abs=0.02)
+    # No point of a fine grid is more likely, so the gradient that was followed is the right one.
+    grid = [
+        (t, u)
+        for t in found.temperature * np.geomspace(0.9, 1.1, 5)
+        for u in found.uniform * np.linspace(0.8, 1.2, 5)
+    ]
+    losses = [-np.mean(np.log(mixed(P, t, u)[np.arange(len(y)), y])) for t, u in grid]
+    own = -np.mean(np.log(found.apply(rows)[np.arange(len(y)), y]))
+    assert own <= min(losses) + 1e-7
+
+
+def test_rows_that_are_sure_and_wrong_do_not_make_all_others_under_confident() -> None:
+    rng = np.random.default_rng(2)
+    P = sharpened(rng.dirichlet(np.ones(5), size=4000), 0.5)
+    y = (rng.random((len(P), 1)) > P.cumsum(axis=1)).sum(axis=1)
+    broken = rng.random(len(P)) < 0.1
+    stated = np.where(broken[:, None], sharpened(rng.permuted(P, axis=1), 0.02), P)
+    rows = Rows({"y_true": np.minimum(y, 4), "probabilities": stated}, classes=tuple(range(5)))
+    others = rows.take(~broken)
+
+    def bias(map_: Any) -> float:
+        new = map_.apply(others)
+        return float(np.mean(new.argmax(axis=1) == others["y"]) - new.max(axis=1).mean())
+
+    alone, both = (bias(fit(rows, rng)) for fit in (fit_temperature, fit_temperature_and_uniform))
+    assert alone > 0.1
+    assert abs(both) < alone / 2
+
+
+def test_a_small_group_keeps_near_all_rows_and_a_large_one_goes_its_own_way() -> None:
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), size=6000)
+    groups = np.repeat(["large", "small"], [5970, 30])
+    y = (rng.random((len(P), 1)) > P.cumsum(axis=1)).sum(axis=1)
+    y[-30:] = P[-30:].argmax(axis=1)
+    rows = Rows({"y_true": y, "probabilities": P, "groups": groups}, classes=(0, 1, 2))
+    lines = fit_segments(rows, rng).lines
+    large, small, pooled = lines[:, 1]
+    assert large == pytest.approx(pooled, rel=0.02)
+    assert 1.5 * pooled < small < 50 * pooled
+
+
+def test_a_broken_group_asks_for_a_guarantee_in_the_groups_though_it_costs_size() -> None:
+    own = {"promise": "coverage", "rows": 200, "scores": {}, "shortfall": 0.0}
+    trials = [
+        Trial(name="one threshold", mean_size=2.0, **own),
+        Trial(name="per group", mean_size=2.5, guaranteed=1, in_groups=True, **own),
+    ]
+    assert [_order(trials, codes)[0] for codes in ({"CAL101"}, {"CAL202"}, {"CAL201", "CAL202"})] == [0, 0, 1]
