@@ -25,7 +25,8 @@ from calipers.auditing.severity import LEVEL
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
 from calipers.inputs import Weights
-from calipers.inputs.rows import CELL_JOINT, Rows, attribute_names
+from calipers.inputs.derived_columns import CELL_JOINT, attribute_names
+from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent

@@ -19,7 +19,8 @@ from calipers.inference import (
     normal_quantile,
     sidak_confidence,
 )
-from calipers.inputs.rows import Rows, attribute_names
+from calipers.inputs.derived_columns import attribute_names
+from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
 
