@@ -13,9 +13,10 @@ from calipers.cli import main
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, FileSource
 from calipers.exceptions import InputError
+from calipers.fields import ARGUMENTS
 from calipers.metrics import coverage
 
-# Codes whose numbers come from all rows, and those that look at the sample or are taught on it.
+# Codes whose numbers come from all rows, and those that look at the sample or are fitted on it.
 FROM_ALL = {"CAL101", "CAL102", "CAL201", "CAL301", "CAL401", "CAL501", "CAL502", "CAL503"}
 
 
@@ -214,6 +215,13 @@ def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals,
     assert "no file matches" in capsys.readouterr().err
     assert main(["audit", file, "--engine", "slurm"]) == 2
     assert 'engine must be "local", "dask" or "spark"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argument", [*ARGUMENTS, "classes", "quantile_levels"])
+def test_an_array_beside_a_source_is_refused(argument):
+    source = ArraySource({"y_true": np.zeros(50), "intervals": np.tile([-1.0, 1.0], (50, 1))})
+    with pytest.raises(InputError, match=f"either source or arrays, got source and {argument}"):
+        audit(source=source, **{argument: np.ones(50)}, random_state=0)
 
 
 def test_one_stray_row_is_named():
