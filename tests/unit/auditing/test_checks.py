@@ -13,8 +13,8 @@ import calipers
 from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.forecast import later_rows
-from calipers.auditing.checks.groups import Parts
 from calipers.auditing.checks.probabilities import range_in_words
+from calipers.auditing.parts import Parts
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
 from tests.unit.auditing.measured import measured

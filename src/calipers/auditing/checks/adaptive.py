@@ -13,8 +13,9 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.groups import Parts, Wording, calibration_of_parts, compare_parts
+from calipers.auditing.checks.groups import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.parts import Parts
 from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile

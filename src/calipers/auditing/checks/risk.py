@@ -9,8 +9,8 @@ import numpy as np
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.groups import FEWEST_ROWS, group_rows, memberships
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
 from calipers.exceptions import InputError
 from calipers.inference import (
     Moments,
