@@ -1,4 +1,4 @@
-"""The results of all checks as one audit: judged together, one finding per code, the table of promises."""
+"""The results of all checks as one audit: corrected together, one finding per code, the table of promises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.plan import plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.result import Audit
-from calipers.auditing.severity import judge_all
+from calipers.auditing.severity import findings_of
 from calipers.auditing.told_once import told_once
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
@@ -35,10 +35,12 @@ def assemble(
     name: str,
     origin: str,
 ) -> Audit:
-    """The audit from the results of its checks: judged together, in order."""
-    judged = judge_all(results, rows=m.n, min_rows=min_rows)
-    chosen = leading(judged, results)
-    told = told_once([_counted_once(judged[k], results) for k in chosen.values()], binary=len(m.classes) == 2)
+    """The audit from the results of its checks: corrected together, in order."""
+    per_result = findings_of(results, rows=m.n, min_rows=min_rows)
+    chosen = leading(per_result, results)
+    told = told_once(
+        [_counted_once(per_result[k], results) for k in chosen.values()], binary=len(m.classes) == 2
+    )
     findings = [*told, *_not_run(checks, ready, m.design)]
     return Audit(
         data=m.sample if rows is None else rows,
@@ -55,18 +57,18 @@ def assemble(
         name=name,
         origin=origin,
         promises=PromiseTable(
-            [_cell(finding, r) for finding, r in zip(judged, results, strict=True) if r.slices]
+            [_cell(finding, r) for finding, r in zip(per_result, results, strict=True) if r.slices]
         ),
-        selectors={code: results[k].rows for code, k in chosen.items() if judged[k].outcome == "fault"},
+        selectors={code: results[k].rows for code, k in chosen.items() if per_result[k].outcome == "fault"},
     )
 
 
-def leading(judged: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
+def leading(per_result: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
     """Code -> number of the finding that weighs most; all of them stand in the table of promises."""
     best: dict[str, int] = {}
-    for number, finding in enumerate(judged):
+    for number, finding in enumerate(per_result):
         now = best.get(finding.code)
-        if now is None or _weight(judged, results, number) > _weight(judged, results, now):
+        if now is None or _weight(per_result, results, number) > _weight(per_result, results, now):
             best[finding.code] = number
     return best
 
@@ -78,8 +80,10 @@ def _counted_once(finding: Finding, results: Sequence[CheckResult]) -> Finding:
     return replace(finding, details=dict(finding.details) | {"levels": many}) if many > 1 else finding
 
 
-def _weight(judged: Sequence[Finding], results: Sequence[CheckResult], number: int) -> tuple[int, int, float]:
-    finding, p = judged[number], results[number].p_value
+def _weight(
+    per_result: Sequence[Finding], results: Sequence[CheckResult], number: int
+) -> tuple[int, int, float]:
+    finding, p = per_result[number], results[number].p_value
     return -_OUTCOME_ORDER[finding.outcome], severity_rank(finding.severity), -(2.0 if p is None else p)
 
 

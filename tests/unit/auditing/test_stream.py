@@ -153,7 +153,7 @@ def test_intervals_at_two_levels_stream_like_in_memory():
         assert_close(streamed.estimates[name], alone.estimates[name], name)
 
 
-def test_features_tell_where_coverage_fails_over_a_lake():
+def test_features_tell_where_coverage_fails_over_a_stream():
     rows = regression(6000)
     found = audit(source=ArraySource(rows, piece_rows=1000), alpha=0.1, random_state=0, sample_rows=2000)
     finding = next(f for f in found.findings if f.code == "CAL202")
@@ -194,7 +194,7 @@ def test_the_command_streams_patterns_folders_and_several_files(intervals, capsy
         )
 
 
-def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals, capsys, monkeypatch):
+def test_the_command_plans_many_files_and_streams_what_memory_cannot_hold(intervals, capsys, monkeypatch):
     folder, _ = intervals
     file = str(folder / "a.parquet")
     assert main(["audit", str(folder), "--plan"]) == 0

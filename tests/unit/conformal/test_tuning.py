@@ -52,7 +52,7 @@ def test_bins_and_transformations_are_tuned_by_t_ss(world):
     assert tuned.readings[tuned.name] > 0.3
 
 
-def test_rows_that_judge_take_no_part_in_the_threshold(world):
+def test_tuning_rows_take_no_part_in_the_threshold(world):
     X, y, model = world
     seen = []
     tuned = tune_predictor(

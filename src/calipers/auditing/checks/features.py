@@ -124,7 +124,7 @@ class RiskyFifth:
 
 
 def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
-    """Each half of the rows judged by a model fitted on the other."""
+    """Each half of the rows, marked by a model fitted on the other."""
     rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
     covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
     picked, given = np.zeros(rows.n, dtype=bool), Weights.check(rows.weights, rows.n)
@@ -157,7 +157,7 @@ def _models(m: Measurements) -> dict[str, Any]:
 
 
 def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
-    """All rows outside the sample judged by models fitted on it."""
+    """All rows outside the sample, marked by models fitted on it."""
     ensemble: ExcessRiskState = m.result("ensemble", level)
     counts = ensemble.picked_counts()
     p = float(flat_p_values(counts)[0]) if counts.totals.all() else np.nan

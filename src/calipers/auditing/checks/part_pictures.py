@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.parts import Parts
 from calipers.auditing.promise_rows import PromiseRows
 from calipers.auditing.promises import Promise
-from calipers.inference import sidak_confidence
+from calipers.inference import normal_quantile, sidak_confidence
 from calipers.results import Curve
 from calipers.results.formatting import format_percent
 
@@ -56,7 +55,7 @@ def deviation_picture(
     rows = np.array([max(1.0, float(masks[name].sum())) for name in shown])
     share = np.array([float(side.kept[masks[name]].mean()) if masks[name].any() else 0.5 for name in shown])
     y = np.array([gap[name] for name in shown])
-    half = stats.norm.ppf(0.5 + sidak_confidence(confidence, len(masks)) / 2) * np.sqrt(
+    half = normal_quantile(sidak_confidence(confidence, len(masks))) * np.sqrt(
         np.maximum(share * (1 - share), 1 / rows) / rows
     )
     curve = Curve(

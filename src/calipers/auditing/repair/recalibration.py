@@ -29,7 +29,7 @@ MOST_CLASSES = 20
 MOST_BOOSTED_CLASSES = 4
 # Rows of a group below which it follows all rows; a group of so many rows goes half its own way.
 FEWEST_ROWS = 40
-_PULL = 20.0
+_PENALTY_ROWS = 20.0
 
 
 @part("temperature")
@@ -294,8 +294,8 @@ def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     s = log_odds(rows["probabilities"][:, 1].astype(float))
     begin = np.array([0.0, 1.0]) if start is None else start
     features, happened = np.column_stack([np.ones(rows.n), s]), (rows["y"] == 1).astype(float)
-    # The pull of some rows towards the start keeps small groups near all rows.
-    ridge = 1e-8 if start is None else _PULL / rows.n / 10
+    # A penalty worth some rows, towards the start, keeps small groups near all rows.
+    ridge = 1e-8 if start is None else _PENALTY_ROWS / rows.n / 10
     fit = fit_logistic(features, happened, start=begin, lower=np.array([-np.inf, 0.0]), ridge=ridge)
     return np.asarray(fit.coefficients)
 
@@ -303,7 +303,7 @@ def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
 def _group_temperature(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     inverse = 1.0 / fit_temperature(rows, np.random.default_rng(0)).temperature
     if start is not None:
-        inverse = (rows.n * inverse + _PULL * float(start[1])) / (rows.n + _PULL)
+        inverse = (rows.n * inverse + _PENALTY_ROWS * float(start[1])) / (rows.n + _PENALTY_ROWS)
     return np.array([0.0, inverse])
 
 
