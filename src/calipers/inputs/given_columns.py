@@ -9,7 +9,6 @@ import numpy as np
 
 from calipers.arrays import as_numpy, is_frame
 from calipers.arrays.compiled import are_in_unit, are_probabilities
-from calipers.exceptions import InputError
 from calipers.inputs import (
     check_covered,
     check_intervals,
@@ -24,7 +23,7 @@ from calipers.inputs.categorical import Categorical
 from calipers.inputs.column_matrix import ColumnMatrix
 from calipers.inputs.features import Features
 from calipers.inputs.predictions import ROW_SUM_TOLERANCE, check_promised
-from calipers.inputs.row_checks import check_time, missing_mask
+from calipers.inputs.row_checks import check_time, refuse_missing_labels
 
 if TYPE_CHECKING:
     from calipers.inputs.rows import Rows
@@ -83,11 +82,5 @@ def _probabilities(value: Any, compiled: Any) -> Any:
 def known_labels(value: Any, name: str) -> np.ndarray:
     """Labels without a missing one."""
     groups = np.asarray(as_numpy(value, name=name))
-    missing = missing_mask(groups)
-    if missing.any():
-        raise InputError(
-            f"{name} has {int(missing.sum())} missing of {len(groups)} values "
-            f"(first at row {int(np.argmax(missing))}). "
-            "Give missing labels a name of their own, or drop the rows."
-        )
+    refuse_missing_labels(groups, name)
     return groups
