@@ -25,8 +25,8 @@ from benchmarks.readers import (
     gpu_chain,
     gpu_job,
     held_by,
-    lake_memory,
-    lake_scans,
+    large_file_memory,
+    large_file_scans,
     league_clean,
     memory_below,
     null_band,
@@ -56,8 +56,8 @@ SPREAD = "calibration error of spread scores"
 GROUND, PREDICTORS, CONDITIONAL = "ground floor", "conformal predictors", "conditional coverage"
 ADAPTIVITY, CALIBRATION, PERFORMANCE = "adaptivity", "calibration", "performance prediction"
 AUDIT, SCALE = "audit", "GPU and scale"
-LAKE_SUMS = "lake of 1e8 rows: single-pass sums within 2x of a bare scan"
-LAKE_PASSES = "lake of 1e8 rows: metrics of k passes within 2k bare scans"
+LARGE_SUMS = "files of 1e8 rows: single-pass sums within 2x of a bare scan"
+LARGE_PASSES = "files of 1e8 rows: metrics of k passes within 2k bare scans"
 
 BARS = [
     Bar(GROUND, "`import calipers` at most 0.2 s beyond numpy", beyond("import", 0.2)),
@@ -211,9 +211,9 @@ BARS = [
             "test_a_planted_fault_is_found_in_95_of_100_audits",
         ),
     ),
-    Bar(SCALE, LAKE_SUMS, lake_scans(single=True)),
-    Bar(SCALE, LAKE_PASSES, lake_scans(single=False)),
-    Bar(SCALE, "lake of 1e8 rows: every metric and the audit under 2 GB", lake_memory),
+    Bar(SCALE, LARGE_SUMS, large_file_scans(single=True)),
+    Bar(SCALE, LARGE_PASSES, large_file_scans(single=False)),
+    Bar(SCALE, "files of 1e8 rows: every metric and the audit under 2 GB", large_file_memory),
     *(
         Bar(SCALE, f"GPU, {job}: 50x two cores and within 2x of the bare primitives", gpu_job(job))
         for job in ("p-values", "APS sets", "RAPS sets", "SAPS sets", "calibration error")

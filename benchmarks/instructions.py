@@ -64,7 +64,7 @@ KERNELS = {
             "from calipers.metrics import t_ss; e = rng.random(20000); "
             "r = 1 + rng.poisson(4 * (1 - e)); s = 1 + rng.poisson(6 * (1 - e))"
         ),
-        "t_ss(r, s, e, n_permutations=99, random_state=0)",
+        "t_ss(r, s, e, n_draws=99, random_state=0)",
     ),
     "isotonic prediction, 20000": (
         (

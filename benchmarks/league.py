@@ -24,7 +24,7 @@ OURS = "ours"
 NOT_OFFERED = "has no such feature"
 
 
-class Jury:
+class Workers:
     """The workers of a league, started when first asked and again when one has died."""
 
     def __init__(self, peers: dict[str, Environment], stack: ExitStack) -> None:
@@ -61,23 +61,23 @@ class Jury:
         return worker
 
 
-def judge(peers: dict[str, Environment], tasks: list[Task] | None = None) -> list[dict[str, Any]]:
+def answers_to_traps(peers: dict[str, Environment], tasks: list[Task] | None = None) -> list[dict[str, Any]]:
     """One row per trap: the question, the exact answer, and what each library said."""
     rows = []
     with ExitStack() as stack:
-        jury = Jury(peers, stack)
+        workers = Workers(peers, stack)
         for task in TASKS if tasks is None else tasks:
             print(f"bench: {task.name}", file=sys.stderr, flush=True)
             with stored_inputs(task, 1) as inputs:
-                found = {library: jury.ask(library, task, inputs) for library in (OURS, *task.peers)}
+                found = {library: workers.ask(library, task, inputs) for library in (OURS, *task.peers)}
             exact = short(task.exact({}) if task.exact else {})
             rows.append({"trap": task.name, "question": task.bar, "exact": exact, "found": found})
     return rows
 
 
 def fill(run: Run, peers: dict[str, Environment]) -> None:
-    """Judge every trap and keep the rows in the run."""
-    run.content["league"] = judge(peers)
+    """Try every trap and keep the rows in the run."""
+    run.content["league"] = answers_to_traps(peers)
     run.save()
 
 
@@ -130,7 +130,7 @@ def not_right(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def main(run: Run, peers: dict[str, Environment]) -> int:
-    """Judge, print and store the league; exit 1 when Calipers is not right everywhere."""
+    """Try, print and store the league; exit 1 when Calipers is not right everywhere."""
     fill(run, peers)
     rows = run.content["league"]
     print(text_table(cells(rows)))

@@ -22,11 +22,11 @@ PLACE = ROOT / "docs" / "benchmarks.md"
 # Why a bar is not met: what the profile of the kernel says. Shown beside the figure, so it must be kept true.
 # What the profile says of promises that are not kept.
 REASONS: dict[str, str] = {
-    bars.LAKE_SUMS: (
+    bars.LARGE_SUMS: (
         "reading the columns into memory takes one scan, putting ten of them side by side 0.2, checks 0.1, "
         "the compiled kernel 0.3 to 0.4; the rest is the interpreter, which the threads share"
     ),
-    bars.LAKE_PASSES: (
+    bars.LARGE_PASSES: (
         "calibration error: a random access into 65 536 buckets, four megabytes, per row is 0.6 scans of the "
         "first pass; at the end nine million open rows are sorted by one thread. T-CV: one thread merges the "
         "distinct rows near the edges of bins"
@@ -55,7 +55,7 @@ def page(run: Run) -> str:
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
         "## Instructions\n\n" + instruction_part(),
         "## GPU arrays\n\n" + gpu_part(),
-        "## Many rows\n\n" + lake_part(),
+        "## Many rows\n\n" + large_file_part(),
         "## History\n\n" + HISTORY,
     ]
     return "\n\n".join(sections) + "\n"
@@ -166,11 +166,11 @@ def gpu_part() -> str:
     return readers.gpu_machine() + "\n\n" + markdown_table([head, *map(gpu_row, rows)])
 
 
-def lake_part() -> str:
+def large_file_part() -> str:
     """The stored run over files larger than memory."""
-    rows = readers.lake_rows()
+    rows = readers.large_file_rows()
     if not rows:
-        return "No stored run: `python -m benchmarks.lake` makes one."
+        return "No stored run: `python -m benchmarks.large_files` makes one."
     head = ["metrics", "rows", "passes", "times a bare scan, clock", "times a bare scan, CPU", "peak memory"]
     body = [
         [

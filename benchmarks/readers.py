@@ -15,7 +15,7 @@ from benchmarks.store import Run
 from benchmarks.summary import number, of_limit, ratio, seconds, times
 
 GPU = store.HISTORY / "gpu.json"
-LAKE = store.HISTORY / "lake.json"
+LARGE_FILES = store.HISTORY / "large_files.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,24 +332,24 @@ def gpu_rows() -> list[dict[str, Any]]:
     return json.loads(GPU.read_text(encoding="utf-8"))["rows"] if GPU.exists() else []
 
 
-def lake_rows() -> list[dict[str, Any]]:
+def large_file_rows() -> list[dict[str, Any]]:
     """The stored run over files larger than memory: one row per task and size."""
-    return json.loads(LAKE.read_text(encoding="utf-8")) if LAKE.exists() else []
+    return json.loads(LARGE_FILES.read_text(encoding="utf-8")) if LARGE_FILES.exists() else []
 
 
-def largest_lake() -> list[dict[str, Any]]:
+def largest_file() -> list[dict[str, Any]]:
     """Its rows of the largest size."""
-    rows = lake_rows()
+    rows = large_file_rows()
     return [row for row in rows if row["rows"] == max(r["rows"] for r in rows)]
 
 
-def lake_scans(*, single: bool) -> Read:
+def large_file_scans(*, single: bool) -> Read:
     """Metrics of one pass, or of several, over a bare scan: by the clock, which decides, and in CPU time."""
 
     def read(_: Run) -> Reading:
-        rows = [r for r in largest_lake() if r["task"] != "audit" and (r["passes"] == 1) == single]
+        rows = [r for r in largest_file() if r["task"] != "audit" and (r["passes"] == 1) == single]
         if not rows:
-            return Reading("no stored run over a lake", None)
+            return Reading("no stored run over large files", None)
         figures = [_over_scan(row, passes=not single) for row in rows]
         return Reading("; ".join(figures), all(r["wall"] <= 2 * r["passes"] * r["scan_wall"] for r in rows))
 
@@ -362,11 +362,11 @@ def _over_scan(row: dict[str, Any], *, passes: bool) -> str:
     return f"{row['task']} {clock:.1f}x{words} (CPU {cpu:.1f}x)"
 
 
-def lake_memory(_: Run) -> Reading:
+def large_file_memory(_: Run) -> Reading:
     """The largest peak at the largest size."""
-    rows = largest_lake()
+    rows = largest_file()
     if not rows:
-        return Reading("no stored run over a lake", None)
+        return Reading("no stored run over large files", None)
     worst = max(rows, key=lambda row: row["peak_gb"])
     return Reading(f"{worst['peak_gb']:.2f} GB ({worst['task']})", worst["peak_gb"] < 2)
 

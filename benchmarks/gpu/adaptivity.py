@@ -118,7 +118,7 @@ def steps(
 
 
 def _t_ss(rank: torch.Tensor, size: torch.Tensor, score: torch.Tensor) -> Any:
-    return t_ss(rank, size, score, n_permutations=99, random_state=0)
+    return t_ss(rank, size, score, n_draws=99, random_state=0)
 
 
 def _sets(name: str, P: torch.Tensor, labels: torch.Tensor, half: int) -> torch.Tensor:

@@ -30,7 +30,7 @@ def readings(inputs: Inputs) -> Answers:
     from calipers.metrics import t_cv, t_ss
 
     violation = t_cv(inputs["covered"], inputs["ease"], alpha=ALPHA)
-    slope = t_ss(inputs["ranks"], inputs["size"], inputs["ease"], n_permutations=PERMUTATIONS, random_state=0)
+    slope = t_ss(inputs["ranks"], inputs["size"], inputs["ease"], n_draws=PERMUTATIONS, random_state=0)
     return {"t_cv": float(violation), "t_ss": float(slope)}
 
 
@@ -121,7 +121,7 @@ def chain(inputs: Inputs) -> Answers:
             sets = model.conformalize(P[:half], y[:half]).predict_set(P[half:], alpha=ALPHA)
         covered = sets[np.arange(len(y) - half), y[half:]]
         answers[f"t_cv_{score}"] = float(t_cv(covered, ease, alpha=ALPHA))
-        slope = t_ss(ranks, sets.sum(axis=1), ease, n_permutations=1, random_state=0)
+        slope = t_ss(ranks, sets.sum(axis=1), ease, n_draws=1, random_state=0)
         answers[f"t_ss_{score}"] = float(slope)
     return answers
 

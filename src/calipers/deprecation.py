@@ -42,6 +42,40 @@ def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]]) -> An
     return getattr(importlib.import_module(module), new)
 
 
+def under_new_names(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of a function under their names of today; old names warn.
+
+    Parameters
+    ----------
+    function : callable
+        One that `renamed_arguments` has decorated, or any other.
+    options : dict
+        Its keyword arguments.
+
+    Returns
+    -------
+    dict
+        The same values.
+
+    Raises
+    ------
+    InputError
+        When an argument is given under both names.
+    """
+    given = dict(options)
+    for old, new in getattr(function, "renamed_arguments", {}).items():
+        if old not in given:
+            continue
+        if new in given:
+            raise InputError(f"{function.__name__} got both {new} and {old}, its old name. Give {new} alone.")
+        warn(
+            f"{function.__name__}: the argument {old} is now called {new}; the old name will be removed.",
+            DeprecatedNameWarning,
+        )
+        given[new] = given.pop(old)
+    return given
+
+
 def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
     """Accept old keyword arguments under their new names, with a warning.
 
@@ -73,19 +107,7 @@ def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def with_old_names(*arguments: Any, **options: Any) -> Any:
-            for old, new in renamed.items():
-                if old in options:
-                    if new in options:
-                        raise InputError(
-                            f"{function.__name__} got both {new} and {old}, its old name. Give {new} alone."
-                        )
-                    warn(
-                        f"{function.__name__}: the argument {old} is now called {new}; "
-                        "the old name will be removed.",
-                        DeprecatedNameWarning,
-                    )
-                    options[new] = options.pop(old)
-            return function(*arguments, **options)
+            return function(*arguments, **under_new_names(with_old_names, options))
 
         with_old_names.renamed_arguments = renamed  # type: ignore[attr-defined]
         with_old_names.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def cifar_rows(
                 row |= {e.name: float(e), f"{e.name} null": e.null_high, f"{e.name} p": e.p_value}
             for e in (
                 rank_cv(covered, ranks, alpha=alpha),
-                rank_ss(ranks, size, n_permutations=99, random_state=0),
+                rank_ss(ranks, size, n_draws=99, random_state=0),
                 deficit(ranks, size),
                 excess(ranks, size),
             ):
@@ -89,7 +89,7 @@ def synthetic_rows(n: int, n_classes: int, *, n_transforms: int = 10, alpha: flo
         covered, size = sets[np.arange(len(test)), labels[test]], sets.sum(axis=1)
         start = time.process_time()
         violation = t_cv(covered, ease[test], alpha=alpha, n_calibration=len(cal))
-        slope = t_ss(ranks[test], size, ease[test], n_permutations=99, random_state=0)
+        slope = t_ss(ranks[test], size, ease[test], n_draws=99, random_state=0)
         rows.append(
             {
                 "score": score,

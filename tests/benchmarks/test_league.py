@@ -88,7 +88,7 @@ def test_only_wrong_and_refused_answers_of_ours_count_against_us():
 
 
 def test_one_process_per_library_judges_every_trap():
-    rows = league.judge({}, [task for task in TASKS if task.name.startswith("rank: n = 9")])
+    rows = league.answers_to_traps({}, [task for task in TASKS if task.name.startswith("rank: n = 9")])
     assert [row["trap"] for row in rows] == ["rank: n = 99, alpha = 0.1", "rank: n = 9, alpha = 0.1"]
     assert rows[0]["found"]["ours"] == {"verdict": "right", "answers": {"radius": 90.0}, "problem": ""}
     assert rows[0]["found"]["crepes"]["verdict"] == "did not install"

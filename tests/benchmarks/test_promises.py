@@ -49,14 +49,14 @@ def test_every_peer_of_a_task_is_pinned():
 
 def test_every_bar_finds_its_task(full_run):
     unread = [bar.promise for bar, reading in bars.readings(full_run) if reading.met is None]
-    assert all("GPU" in promise or "lake" in promise for promise in unread), unread
+    assert all("GPU" in promise or "1e8 rows" in promise for promise in unread), unread
 
 
 def test_every_bar_is_met_where_we_are_fast_and_every_named_test_exists(full_run):
     unmet = [
         (bar.promise, reading.figure) for bar, reading in bars.readings(full_run) if reading.met is False
     ]
-    assert all("GPU" in promise or "lake" in promise for promise, _ in unmet), unmet
+    assert all("GPU" in promise or "1e8 rows" in promise for promise, _ in unmet), unmet
 
 
 def test_a_slow_run_misses_its_bars(full_run):
@@ -84,7 +84,7 @@ def test_a_clock_on_a_busy_machine_proves_nothing(full_run):
 
 def test_an_empty_run_claims_nothing():
     for bar, reading in bars.readings(store.Run("empty")):
-        stored = "GPU" in bar.promise or "lake" in bar.promise
+        stored = "GPU" in bar.promise or "1e8 rows" in bar.promise
         assert reading.met is None or "test `" in reading.figure or stored, bar.promise
 
 
@@ -177,7 +177,7 @@ def test_a_gpu_run_is_read_line_by_line(tmp_path, monkeypatch):
     assert "| p-values, 20k | 1.00 ms | 0.60 ms | 1.67x | 900x | yes |" in page.gpu_part()
 
 
-def test_a_run_over_a_lake_is_read_per_pass(tmp_path, monkeypatch):
+def test_a_run_over_large_files_is_read_per_pass(tmp_path, monkeypatch):
     one = {
         "task": "coverage",
         "rows": 10**8,
@@ -188,18 +188,18 @@ def test_a_run_over_a_lake_is_read_per_pass(tmp_path, monkeypatch):
         "cpu": 1.8,
         "peak_gb": 0.5,
     }
-    (tmp_path / "lake.json").write_text(
+    (tmp_path / "large_files.json").write_text(
         json.dumps([one, one | {"task": "T-CV", "passes": 2, "cpu": 3.0, "wall": 4.5}]), encoding="utf-8"
     )
-    monkeypatch.setattr(readers, "LAKE", tmp_path / "lake.json")
-    assert readers.lake_scans(single=True)(store.Run("x")) == readers.Reading(
+    monkeypatch.setattr(readers, "LARGE_FILES", tmp_path / "large_files.json")
+    assert readers.large_file_scans(single=True)(store.Run("x")) == readers.Reading(
         "coverage 1.5x (CPU 1.8x)", met=True
     )
-    assert readers.lake_scans(single=False)(store.Run("x")) == readers.Reading(
+    assert readers.large_file_scans(single=False)(store.Run("x")) == readers.Reading(
         "T-CV 4.5x in 2 passes (CPU 3.0x)", met=False
     )
-    assert readers.lake_memory(store.Run("x")) == readers.Reading("0.50 GB (coverage)", met=True)
-    assert "| T-CV | 100,000,000 | 2 | 4.50x | 3.00x | 0.50 GB |" in page.lake_part()
+    assert readers.large_file_memory(store.Run("x")) == readers.Reading("0.50 GB (coverage)", met=True)
+    assert "| T-CV | 100,000,000 | 2 | 4.50x | 3.00x | 0.50 GB |" in page.large_file_part()
 
 
 def test_a_kernel_with_more_instructions_is_called_slower():
@@ -222,4 +222,5 @@ def test_every_counted_kernel_runs(name):
     prepare, call = instructions.KERNELS[name]
     names = {"np": np, "rng": np.random.default_rng(0)}
     exec(prepare, names)  # noqa: S102 - the code is what valgrind runs
-    exec(call, names)  # noqa: S102
+    # A call that gives nothing back would be counted as a fast kernel.
+    assert eval(call, names) is not None  # noqa: S307

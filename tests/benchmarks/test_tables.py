@@ -121,7 +121,7 @@ def test_a_stored_run_names_neither_computer_nor_folder(run, tmp_path):
 
 def test_other_files_of_the_history_are_no_runs(tmp_path):
     (tmp_path / "instructions.json").write_text('{"counts": {}}', encoding="utf-8")
-    (tmp_path / "lake.json").write_text('[{"task": "coverage"}]', encoding="utf-8")
+    (tmp_path / "large_files.json").write_text('[{"task": "coverage"}]', encoding="utf-8")
     assert store.history(tmp_path) == []
 
 

@@ -70,9 +70,9 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
+def dataset(tmp_path_factory):
     """Three files of 400 rows."""
-    folder, given = tmp_path_factory.mktemp("lake"), rows()
+    folder, given = tmp_path_factory.mktemp("dataset"), rows()
     columns = {
         "y_true": given["y_true"],
         "ease": given["ease"],
@@ -87,11 +87,11 @@ def lake(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(lake):
+def expected(dataset):
     """The metrics and the audit, by one thread here."""
     return (
-        measure(FileSource(lake, piece_rows=150), METRICS, engine=LocalEngine(1), options=OPTIONS),
-        audited(FileSource(lake, piece_rows=150, features=True), LocalEngine(1)),
+        measure(FileSource(dataset, piece_rows=150), METRICS, engine=LocalEngine(1), options=OPTIONS),
+        audited(FileSource(dataset, piece_rows=150, features=True), LocalEngine(1)),
     )
 
 
@@ -192,9 +192,9 @@ class Counted(State):
         return self.n
 
 
-def assert_one_state_arrives(engine, lake):
+def assert_one_state_arrives(engine, dataset):
     """Sixty pieces in four groups: three levels, and one state that reaches this process."""
-    pieces, seen = FileSource(lake, piece_rows=20).pieces(), []
+    pieces, seen = FileSource(dataset, piece_rows=20).pieces(), []
     assert len(pieces) == 60
     ARRIVED.clear()
     found = run_states({"it": Counted()}, pieces, engine, lambda *where: seen.append(where))
@@ -214,12 +214,12 @@ def assert_refuses(engine, tmp_path):
     assert "\n" not in str(refused.value)
 
 
-def assert_survives(engine, victims, lake, expected):
+def assert_survives(engine, victims, dataset, expected):
     """The metrics as they are; the audit with a worker killed in its middle."""
-    found = measure(FileSource(lake, piece_rows=150), METRICS, engine=engine, options=OPTIONS)
+    found = measure(FileSource(dataset, piece_rows=150), METRICS, engine=engine, options=OPTIONS)
     assert_same(found, expected[0], rel=0)
     kill = KillOnce(victims)
-    slow = SlowSource(lake, piece_rows=150, features=True)
+    slow = SlowSource(dataset, piece_rows=150, features=True)
     assert_same_audit(audited(slow, engine, kill), expected[1])
     kill.timer.join()
     assert kill.killed is not None
@@ -280,9 +280,9 @@ def dask_client():
         yield client
 
 
-def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(lake, tmp_path):
+def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(dataset, tmp_path):
     with dask_client() as client:
-        assert_one_state_arrives(DaskEngine(client), lake)
+        assert_one_state_arrives(DaskEngine(client), dataset)
         assert_refuses(DaskEngine(client), tmp_path)
 
 
@@ -296,10 +296,10 @@ def test_fits_on_dask_give_the_same_bits():
         assert_fits_the_same("dask")
 
 
-def test_dask_audits_the_same_after_losing_a_worker(lake, expected):
+def test_dask_audits_the_same_after_losing_a_worker(dataset, expected):
     with dask_client() as client:
         victims = lambda: list(client.run(os.getpid).values())  # noqa: E731
-        assert_survives(DaskEngine(client), victims, lake, expected)
+        assert_survives(DaskEngine(client), victims, dataset, expected)
 
 
 def is_ours(process: int) -> bool:
@@ -357,13 +357,13 @@ def spark():
         session.stop()
 
 
-def test_spark_gives_back_one_state_per_pass_or_the_refusal_of_an_executor(lake, spark, tmp_path):
-    assert_one_state_arrives(SparkEngine(spark), lake)
+def test_spark_gives_back_one_state_per_pass_or_the_refusal_of_an_executor(dataset, spark, tmp_path):
+    assert_one_state_arrives(SparkEngine(spark), dataset)
     assert_refuses(SparkEngine(spark), tmp_path)
 
 
-def test_spark_audits_the_same_after_losing_an_executor(lake, expected, spark):
-    assert_survives(SparkEngine(spark), executors, lake, expected)
+def test_spark_audits_the_same_after_losing_an_executor(dataset, expected, spark):
+    assert_survives(SparkEngine(spark), executors, dataset, expected)
 
 
 def test_every_metric_on_spark_is_that_of_memory(spark):

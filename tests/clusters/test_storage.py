@@ -1,4 +1,4 @@
-"""A partitioned lake on a real S3 server gives the numbers of the same files on disk."""
+"""A partitioned dataset on a real S3 server gives the numbers of the same files on disk."""
 
 import json
 import pickle
@@ -36,20 +36,20 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def lake(server, tmp_path_factory):
+def dataset(server, tmp_path_factory):
     """The same partitioned files on disk and in a bucket."""
     import s3fs
 
-    folder = tmp_path_factory.mktemp("lake")
+    folder = tmp_path_factory.mktemp("dataset")
     system = s3fs.S3FileSystem(**KEYS, endpoint_url=server)
-    system.mkdir("lake")
+    system.mkdir("bucket")
     for number, region in enumerate(("north", "south", "west")):
         place = folder / f"region={region}"
         place.mkdir()
         rows(200 + 50 * number, number).write_parquet(place / "part-0.parquet")
-        system.put_file(str(place / "part-0.parquet"), f"lake/logs/region={region}/part-0.parquet")
+        system.put_file(str(place / "part-0.parquet"), f"bucket/logs/region={region}/part-0.parquet")
     (folder / "_SUCCESS").touch()
-    system.touch("lake/logs/_SUCCESS")
+    system.touch("bucket/logs/_SUCCESS")
     return str(folder)
 
 
@@ -82,10 +82,11 @@ def assert_equal(found, expected):
 
 @pytest.mark.parametrize("style", ["polars", "s3fs", "boto"])
 @pytest.mark.parametrize(
-    "place", ["s3://lake/logs/", "s3://lake/logs/*/*.parquet", "s3://lake/logs/region=north/part-0.parquet"]
+    "place",
+    ["s3://bucket/logs/", "s3://bucket/logs/*/*.parquet", "s3://bucket/logs/region=north/part-0.parquet"],
 )
-def test_options_of_storage_are_understood_in_every_spelling(server, lake, style, place):
-    here = place.replace("s3://lake/logs", lake)
+def test_options_of_storage_are_understood_in_every_spelling(server, dataset, style, place):
+    here = place.replace("s3://bucket/logs", dataset)
     options = {"calibration_error": {"random_state": 0}}
     found = measure(
         FileSource(place, storage=spelled(server)[style], piece_rows=150), METRICS, options=options
@@ -93,29 +94,29 @@ def test_options_of_storage_are_understood_in_every_spelling(server, lake, style
     assert_equal(found, measure(FileSource(here, piece_rows=150), METRICS, options=options))
 
 
-def test_the_environment_is_understood_without_options(server, lake, monkeypatch):
+def test_the_environment_is_understood_without_options(server, dataset, monkeypatch):
     for name, value in {
         "ACCESS_KEY_ID": "somebody",
         "SECRET_ACCESS_KEY": "hush",
         "ENDPOINT_URL": server,
     }.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    assert_equal(measure(FileSource("s3://lake/logs/")), measure(FileSource(lake)))
+    assert_equal(measure(FileSource("s3://bucket/logs/")), measure(FileSource(dataset)))
 
 
-def test_folders_of_the_bucket_are_groups_of_an_audit(server, lake):
+def test_folders_of_the_bucket_are_groups_of_an_audit(server, dataset):
     def audited(source):
         return audit(source=source, alpha=0.1, random_state=0, mute=MUTED, sample_rows=200)
 
     choice = ColumnChoice(group="region")
-    there = FileSource("s3://lake/logs/", choice=choice, storage=spelled(server)["s3fs"], features=True)
-    found, expected = audited(there), audited(FileSource(lake, choice=choice, features=True))
+    there = FileSource("s3://bucket/logs/", choice=choice, storage=spelled(server)["s3fs"], features=True)
+    found, expected = audited(there), audited(FileSource(dataset, choice=choice, features=True))
     assert_equal(found.estimates, expected.estimates)
     assert [(f.code, f.sentence) for f in found.findings] == [(f.code, f.sentence) for f in expected.findings]
     assert set(found.data["groups"]) == {"north", "south", "west"}
 
 
-def test_the_commands_take_the_options(server, lake, capsys):
+def test_the_commands_take_the_options(server, dataset, capsys):
     words = [
         word
         for name, value in (KEYS | {"endpoint_url": server}).items()
@@ -126,33 +127,33 @@ def test_the_commands_take_the_options(server, lake, capsys):
         assert main([*command, "--json"]) in (0, 1)
         return json.loads(capsys.readouterr().out)
 
-    assert printed("measure", "s3://lake/logs/", *words) == printed("measure", lake)
+    assert printed("measure", "s3://bucket/logs/", *words) == printed("measure", dataset)
     command = ["--group", "region", "--mute", ",".join(MUTED)]
-    there = printed("audit", "s3://lake/logs/", *command, *words)
-    assert there["estimates"] == printed("audit", lake, *command)["estimates"]
+    there = printed("audit", "s3://bucket/logs/", *command, *words)
+    assert there["estimates"] == printed("audit", dataset, *command)["estimates"]
     assert there["about"]["rows"] == 750
 
 
-def test_what_cannot_be_reached_is_said_in_one_sentence(server, lake, capsys):
+def test_what_cannot_be_reached_is_said_in_one_sentence(server, dataset, capsys):
     words = ["--storage", "key=somebody", "--storage", "secret=hush", "--storage", f"endpoint_url={server}"]
     cases = {
         "s3://no-such-bucket/": "no-such-bucket",
-        "s3://lake/nothing/": "no file matches s3://lake/nothing/",
-        "s3://lake/logs/region=north/part-9.parquet": "part-9.parquet",
+        "s3://bucket/nothing/": "no file matches s3://bucket/nothing/",
+        "s3://bucket/logs/region=north/part-9.parquet": "part-9.parquet",
     }
     for place, said in cases.items():
         assert main(["measure", place, *words]) == 2
         found = capsys.readouterr().err
         assert said in found
         assert found.count("\n") == 1
-    assert main(["measure", "s3://lake/logs/", "--storage", "endpoint_url"]) == 2
+    assert main(["measure", "s3://bucket/logs/", "--storage", "endpoint_url"]) == 2
     assert "--storage must be name=value, got 'endpoint_url'" in capsys.readouterr().err
-    with pytest.raises(CalipersError, match="s3://lake/logs/ cannot be read"):
-        FileSource("s3://lake/logs/", storage=KEYS | {"endpoint": server, "no_such_option": "1"}).pieces()
+    with pytest.raises(CalipersError, match="s3://bucket/logs/ cannot be read"):
+        FileSource("s3://bucket/logs/", storage=KEYS | {"endpoint": server, "no_such_option": "1"}).pieces()
 
 
-def test_pieces_travel_with_their_options_and_do_not_show_them(server, lake):
-    source = FileSource("s3://lake/logs/", storage=spelled(server)["s3fs"])
+def test_pieces_travel_with_their_options_and_do_not_show_them(server, dataset):
+    source = FileSource("s3://bucket/logs/", storage=spelled(server)["s3fs"])
     pieces = source.pieces()
     assert "hush" not in f"{source!r} {pieces[0]!r}"
     (block,) = pickle.loads(pickle.dumps(pieces[0])).blocks()
@@ -160,5 +161,5 @@ def test_pieces_travel_with_their_options_and_do_not_show_them(server, lake):
 
 
 def test_an_address_without_a_file_system_is_refused():
-    with pytest.raises(InputError, match="nowhere://lake/ cannot be read"):
-        FileSource("nowhere://lake/").pieces()
+    with pytest.raises(InputError, match="nowhere://bucket/ cannot be read"):
+        FileSource("nowhere://bucket/").pieces()

@@ -48,7 +48,7 @@ def _pick(*names: str, **options: Any) -> Example:
 
 def _width_against_error(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     scale = rng.uniform(1, 3, n)
-    return {"error": np.abs(rng.normal(0, scale)), "width": 3.3 * scale}, {"n_permutations": 99}
+    return {"error": np.abs(rng.normal(0, scale)), "width": 3.3 * scale}, {"n_draws": 99}
 
 
 def _p_values(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -134,11 +134,11 @@ EXAMPLES: dict[str, Example] = {
     "expected_calibration_error": _binary_probabilities,
     "smooth_calibration_error": _binary_probabilities,
     "t_cv": _pick("covered", "ease", alpha=0.1, n_bins=7, n_calibration=60),
-    "t_ss": _pick("ranks", "size", "ease", n_bins=7, n_permutations=99),
+    "t_ss": _pick("ranks", "size", "ease", n_bins=7, n_draws=99),
     "sscv": _pick("covered", "size", alpha=0.1),
     "escv": _pick("covered", "size", alpha=0.1, n_calibration=80),
     "rank_cv": _pick("covered", "ranks", alpha=0.1),
-    "rank_ss": _pick("ranks", "size", n_permutations=99),
+    "rank_ss": _pick("ranks", "size", n_draws=99),
     "deficit": _pick("ranks", "size"),
     "excess": _pick("ranks", "size"),
     "difficulty_concordance": _pick("ranks", "size", group_size=10, n_draws=200, n_permutations=19),

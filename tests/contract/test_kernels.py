@@ -128,7 +128,7 @@ def test_difficulty_bins_hold_the_same_rows(library, tied):
     here = t_cv(covered, easiness, alpha=0.1, n_bins=10, random_state=0)
     assert float(there) == pytest.approx(float(here), rel=1e-12)
     assert there.details["worst_bin"] == here.details["worst_bin"]
-    options = {"n_bins": 10, "n_permutations": 19, "random_state": 0}
+    options = {"n_bins": 10, "n_draws": 19, "random_state": 0}
     there, here = t_ss(moved[2], moved[1], moved[3], **options), t_ss(ranks, size, easiness, **options)
     assert float(there) == pytest.approx(float(here), rel=1e-9)
 

@@ -66,7 +66,14 @@ CONSTRUCTED_ONLY = {"Block", "State"}
 # Classes that will take other options: only their names are pinned.
 NAME_ONLY = {"CoverageClassifier"}
 # Where a parameter was renamed: "room.name" -> {old: (new, test of the old name as an alias that warns)}.
+_DRAWS = (
+    "n_draws",
+    "tests/unit/metrics/adaptivity/test_size.py::test_the_old_name_of_the_draws_works_and_warns",
+)
 RENAMED: dict[str, dict[str, tuple[str, str]]] = {
+    "calipers.metrics.t_ss": {"n_permutations": _DRAWS},
+    "calipers.metrics.rank_ss": {"n_permutations": _DRAWS},
+    "calipers.metrics.width_against_error": {"n_permutations": _DRAWS},
     "calipers.metrics.efficiency_curve": {
         "alphas": (
             "alpha",

@@ -31,7 +31,7 @@ def options_of(name: str, regime: Regime) -> dict[str, Any]:
     """Bins and groups that fit the rows, fewer draws than the default."""
     if name in ("deficit", "excess"):
         return {}
-    options: dict[str, Any] = {"n_permutations": 99}
+    options: dict[str, Any] = {"n_permutations" if name == "difficulty_concordance" else "n_draws": 99}
     if name == "t_ss":
         options["n_bins"] = 5 if regime.n < 100 else 10 if regime.n < 1000 else 20
     if name == "difficulty_concordance":
@@ -92,6 +92,6 @@ def widths(rng: np.random.Generator, regime: Regime) -> list[Reading]:
     for prefix, width in (("adaptive: ", scale), ("blind: ", blind)):
         data = in_form({"error": np.abs(scale * noise), "width": width}, None, regime)
         truth = {} if regime.form == "constant" or prefix == "blind: " else "mean"
-        sample = Sample(data, {"n_permutations": 99}, truth, null=prefix == "blind: ")
+        sample = Sample(data, {"n_draws": 99}, truth, null=prefix == "blind: ")
         found += read_metric("width_against_error", sample, rng, prefix)
     return found

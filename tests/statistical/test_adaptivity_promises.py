@@ -132,7 +132,7 @@ def test_signed_r_squared_p_values_are_valid_where_size_ignores_difficulty(metri
         size = 1 + rng.poisson(3, 300)
         columns = (ranks, size, ease) if metric is t_ss else (ranks, size)
         options = {"n_bins": 10} if metric is t_ss else {}
-        p.append(metric(*columns, n_permutations=99, random_state=rng, **options).p_value)
+        p.append(metric(*columns, n_draws=99, random_state=rng, **options).p_value)
     for u in (0.05, 0.1):
         assert np.mean(np.array(p) <= u) <= at_most(u, 200)
     assert stats.kstest(p, "uniform").pvalue > 1e-4
@@ -143,7 +143,7 @@ def test_t_ss_interval_holds_the_expected_reading(strength, seed):
     rng = np.random.default_rng(seed)
     runs = 300
     draws = [
-        t_ss(*adaptive_world(rng, 1000, strength), n_bins=20, n_permutations=1, random_state=rng)
+        t_ss(*adaptive_world(rng, 1000, strength), n_bins=20, n_draws=1, random_state=rng)
         for _ in range(runs)
     ]
     truth = np.mean([float(e) for e in draws])
@@ -193,7 +193,7 @@ def held(estimates, level=0.95):
 @pytest.mark.parametrize("kind", ["pareto", "log-normal", "rare"])
 def test_t_ss_interval_holds_with_heavy_tails_and_rare_hard_rows(kind, n, n_bins, seed):
     rng = np.random.default_rng(seed)
-    options = {"n_bins": n_bins, "n_permutations": 1, "random_state": 0}
+    options = {"n_bins": n_bins, "n_draws": 1, "random_state": 0}
     # The mean of heavy-tailed readings is noisy itself: 0.93 as in the bar of the grid.
     assert held([t_ss(*harsh_world(rng, n, kind), **options) for _ in range(200)], level=0.93)
 
@@ -216,9 +216,7 @@ def test_width_against_error_intervals_and_tests(dependent, seed):
     for _ in range(runs):
         scale = rng.uniform(1, 3, 150)
         width = scale if dependent else rng.uniform(1, 3, 150)
-        rows.append(
-            width_against_error(np.abs(rng.normal(0, scale)), width, n_permutations=39, random_state=rng)
-        )
+        rows.append(width_against_error(np.abs(rng.normal(0, scale)), width, n_draws=39, random_state=rng))
     for name in ("r_squared", "kendall_tau"):
         truth = np.mean([float(t[name]) for t in rows])
         if name == "kendall_tau" or dependent:

@@ -77,11 +77,9 @@ def rows_of_arguments(
         "pit": pit,
         "y_pred": y_pred,
     }
+    beside = {"X": X, "groups": groups, "ease": ease, "time": time, "cluster": cluster}
     _refuse_nothing_or_both(stated, columns | {"quantiles": quantiles}, y_true)
-    require_same_index(
-        y_true=y_true, **stated, **columns, X=X, groups=groups, ease=ease, time=time, cluster=cluster,
-        sample_weight=sample_weight,
-    )  # fmt: skip
+    require_same_index(y_true=y_true, **stated, **columns, **beside, sample_weight=sample_weight)
     named = named_classes_of(stated, y_true) if classes is None and y_true is not None else classes
     stated, classes = _unpacked(stated, y_true, named)
     matrices = _check_matrices(stated)
@@ -94,18 +92,22 @@ def rows_of_arguments(
     checked = {name: _checked_column(name, value) for name, value in columns.items()}
     own = {"y_true": y, "quantiles": distribution} | matrices | checked
     n = check_same_length(**{k: v for k, v in own.items() if v is not None})
-    given = own | {
+    given = own | _checked_beside(beside, n, seed) | {"sample_weight": check_weights(sample_weight, n)}
+    if row_id is not None:
+        given["row_id"] = _rows_of(np.atleast_1d(as_numpy(row_id, name="row_id")), n, "row_id")
+    return Rows(given, classes=labels, alpha=alphas, place=IN_MEMORY)
+
+
+def _checked_beside(beside: dict[str, Any], n: int, seed: int) -> dict[str, Any]:
+    """What says where and when a promise was made, n rows of each that was given."""
+    X, groups, cluster = beside["X"], beside["groups"], beside["cluster"]
+    return {
         "X": _rows_of(None if X is None else check_features(X), n, "X"),
         "groups": None if groups is None else _group_labels(groups, n),
         "cluster": None if cluster is None else _cluster_labels(cluster, n),
-        "ease": _rows_of(_check_ease(ease, X, seed), n, "ease"),
-        "time": _rows_of(_checked_time(time), n, "time"),
-        "row_id": _rows_of(
-            None if row_id is None else np.atleast_1d(as_numpy(row_id, name="row_id")), n, "row_id"
-        ),
-        "sample_weight": check_weights(sample_weight, n),
+        "ease": _rows_of(_check_ease(beside["ease"], X, seed), n, "ease"),
+        "time": _rows_of(_checked_time(beside["time"]), n, "time"),
     }
-    return Rows(given, classes=labels, alpha=alphas, place=IN_MEMORY)
 
 
 def _refuse_nothing_or_both(stated: dict[str, Any], columns: dict[str, Any], y_true: Any) -> None:

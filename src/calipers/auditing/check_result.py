@@ -1,4 +1,4 @@
-"""The outcome of a check, before it is judged: evidence, effect, sentences, pictures."""
+"""The outcome of a check, before its severity is known: evidence, effect, sentences, pictures."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from calipers.report import (
     render_comparison_markdown,
     render_json,
 )
-from calipers.results import write_atomically
+from calipers.results.text_files import also_written
 
 if TYPE_CHECKING:
     from calipers.results import RankComparison
@@ -88,15 +88,15 @@ class Comparison:
 
     def to_json(self, path: Path | str | None = None) -> str:
         """Everything as strict JSON; also written to the path when one is given."""
-        return _written(render_json(self.to_dict()), path)
+        return also_written(render_json(self.to_dict()), path)
 
     def to_markdown(self, path: Path | str | None = None) -> str:
         """Tables for a pull request; also written to the path when one is given."""
-        return _written(render_comparison_markdown(self.to_dict()), path)
+        return also_written(render_comparison_markdown(self.to_dict()), path)
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One self-contained page; also written to the path when one is given."""
-        return _written(render_comparison(self.to_dict()), path)
+        return also_written(render_comparison(self.to_dict()), path)
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -291,9 +291,3 @@ def _ranking(ranking: RankComparison) -> dict[str, Any]:
         "shared_ranks": ranking.shared_ranks,
         "notes": list(ranking.notes),
     }
-
-
-def _written(text: str, path: Path | str | None) -> str:
-    if path is not None:
-        write_atomically(path, text)
-    return text

@@ -1,6 +1,6 @@
 """Pictures that belong to single findings: the failing region in its plane, a class's reliability.
 
-They are drawn from the sample after the findings are judged, so that no picture is made for a check that
+They are drawn from the sample after the findings are known, so that no picture is made for a check that
 found nothing.
 """
 

@@ -20,6 +20,7 @@ from calipers.report.history import render_history
 from calipers.report.words import render_json
 from calipers.results import write_atomically
 from calipers.results.serialization import decode
+from calipers.results.text_files import also_written
 from calipers.version import __version__
 
 if TYPE_CHECKING:
@@ -144,11 +145,11 @@ class AuditHistory:
 
     def to_json(self, path: Path | str | None = None) -> str:
         """The dictionary as JSON, written to ``path`` when one is given."""
-        return _written(render_json(self.to_dict()), path)
+        return also_written(render_json(self.to_dict()), path)
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no network, written to ``path`` when one is given."""
-        return _written(render_history(self.to_dict()), path)
+        return also_written(render_history(self.to_dict()), path)
 
 
 def keep_audit(
@@ -345,9 +346,3 @@ def _series(numbers: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[dict[str
         for name in names
     ]
     return sorted(lines, key=lambda line: -len(line["points"]))
-
-
-def _written(text: str, path: Path | str | None) -> str:
-    if path is not None:
-        write_atomically(path, text)
-    return text

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from calipers.inference import holm
+from calipers.inference import holm, normal_quantile
 
 # Level at which a number is said to have changed, after correction for all numbers.
 LEVEL = 0.05
@@ -133,7 +133,7 @@ def _standard_error(estimate: Mapping[str, Any]) -> float | None:
     if not all(_is_number(end) for end in ends):
         return None
     low, high, confidence = (float(end) for end in ends if end is not None)
-    return float((high - low) / 2.0 / special.ndtri(0.5 + confidence / 2.0))
+    return float((high - low) / 2.0 / normal_quantile(confidence))
 
 
 def _is_number(value: Any) -> bool:

@@ -7,6 +7,7 @@ stays high, so the teeth are looked at, one critical number after the other.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -146,7 +147,7 @@ def _check_effect(effect: Any, alpha: float) -> float:
     return float(effect)
 
 
-class _CountTest:
+class _CountTest(ABC):
     """A one-sided test that rejects when events (misses, or covered rows) are too many.
 
     Subclasses give the probability of at least m events in n rows without and with the effect.
@@ -160,11 +161,13 @@ class _CountTest:
         self.teeth_beyond = min(fewest + int(np.ceil(2 * chance**2 / effect)), most)
         self._ends: dict[int, int] = {0: -1}
 
+    @abstractmethod
     def null_tail(self, n: int, m: int) -> float:
-        raise NotImplementedError  # pragma: no cover - abstract
+        """Probability of at least m events in n rows without the effect."""
 
+    @abstractmethod
     def power(self, n: int, m: int) -> float:
-        raise NotImplementedError  # pragma: no cover - abstract
+        """Probability of at least m events in n rows with the effect."""
 
     def limit(self) -> float:
         """The power with more and more rows."""

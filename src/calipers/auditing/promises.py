@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calipers.arrays import frame_columns
-from calipers.inputs.rows import PIT_LEVELS, Rows
+from calipers.inputs.derived_columns import PIT_LEVELS
+from calipers.inputs.rows import Rows
 from calipers.results.formatting import format_percent
 
 

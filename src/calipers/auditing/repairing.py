@@ -1,4 +1,4 @@
-"""``audit.repair()``: candidates compared on some rows, the winner fitted on others, judged on the rest."""
+"""``audit.repair()``: candidates compared on some rows, fitted on others, evaluated on the rest."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
     share = check_fraction(held_out, name="held_out", meaning="It is the share of rows that stays untouched")
     untouched = _random_part(rows, "repair", design, share)
     codes = {finding.code for finding in audit.faults}
-    judged, rest = rows.take(untouched), rows.take(~untouched)
+    test_rows, rest = rows.take(untouched), rows.take(~untouched)
     rule, trials, learnt = _chosen(rest, design, codes)
-    repaired = rule.repaired(judged)
-    before = _again(audit, judged, "before", design.n_calibration)
+    repaired = rule.repaired(test_rows)
+    before = _again(audit, test_rows, "before", design.n_calibration)
     after = before if rule.is_empty else _again(audit, repaired, "repaired", _calibration_rows(rule, design))
-    changes = () if rule.is_empty else _changes(judged, repaired, rule, learnt, design)
+    changes = () if rule.is_empty else _changes(test_rows, repaired, rule, learnt, design)
     return Repair(rule=rule, before=before, after=after, changes=changes, trials=tuple(trials))
 
 

@@ -15,8 +15,9 @@ from calipers.auditing.plan import QuestionPlan
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs.rows import Rows
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
-from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank, write_atomically
+from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank
 from calipers.results.plotting import Plotted
+from calipers.results.text_files import also_written
 
 if TYPE_CHECKING:
     from calipers.auditing.repair import Repair
@@ -175,15 +176,15 @@ class Audit(Plotted):
 
     def to_json(self, path: Path | str | None = None) -> str:
         """Everything as strict JSON; also written to the path when one is given."""
-        return _written(render_json(self.to_dict()), path)
+        return also_written(render_json(self.to_dict()), path)
 
     def to_markdown(self, path: Path | str | None = None) -> str:
         """A summary for a pull request; also written to the path when one is given."""
-        return _written(render_markdown(self.to_dict()), path)
+        return also_written(render_markdown(self.to_dict()), path)
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One self-contained page; also written to the path when one is given."""
-        return _written(render_html(self.to_dict()), path)
+        return also_written(render_html(self.to_dict()), path)
 
     def repair(self, *, held_out: float = 0.5) -> Repair:
         """Repair the faults on a part of the rows and compare on the rest; see `Repair`.
@@ -205,9 +206,3 @@ class Audit(Plotted):
 
     def _repr_html_(self) -> str:
         return render_html(self.to_dict(), embedded=True)
-
-
-def _written(text: str, path: Path | str | None) -> str:
-    if path is not None:
-        write_atomically(path, text)
-    return text

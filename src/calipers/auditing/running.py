@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from calipers.arrays import RandomState, generator
+from calipers.arrays import RandomState
 from calipers.auditing.arguments import rows_of_arguments
-from calipers.auditing.check import Check, States
-from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.assembly import assemble
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks import CHECKS
-from calipers.auditing.evidence_pictures import evidence_pictures
-from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements, state_key
-from calipers.auditing.plan import is_ready, plan_audit, what_to_add
-from calipers.auditing.questions import QUESTIONS
+from calipers.auditing.filled_states import Progress, measure_rows, show_progress
+from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements
+from calipers.auditing.plan import is_ready
 from calipers.auditing.result import Audit
-from calipers.auditing.settings import ask_about, check_bound, shown_seed
-from calipers.auditing.severity import judge_all
-from calipers.auditing.told_once import told_once
-from calipers.engines.running import Engine, engine_of, named_file, run_states, unchanging_files
+from calipers.auditing.settings import ask_about, check_bound, check_settings
+from calipers.engines.running import Engine, engine_of, named_file, unchanging_files
 from calipers.engines.sources import ArraySource, Piece, Source, at_levels
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
-from calipers.inputs import check_confidence, check_count
+from calipers.inputs import check_count
 from calipers.inputs.files import FilePiece
 from calipers.inputs.rows import Rows
-from calipers.metrics.states.reading_as import ReadingAs
-from calipers.metrics.states.sampling import Sample, SampleState
-from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
-
-LONGEST_DETAIL = 200
-
-Progress = Callable[[str, int, int], None]
-
-_OUTCOME_ORDER = {"fault": 0, "cannot_tell": 1, "clean": 2, "not_applicable": 3}
 
 
 def audit(
@@ -191,48 +178,28 @@ def audit(
     if isinstance(source, str) and y_true is not None:
         warn("audit: a text as source beside y_true is now called origin.", DeprecatedNameWarning)
         source, origin = None, source
-    given_seed = shown_seed(random_state)
-    seed = int(generator(given_seed).integers(2**31))
+    arrays = {
+        "y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets,
+        "intervals": intervals, "X": X, "groups": groups, "ease": ease, "covered": covered, "size": size,
+        "promised": promised, "loss": loss, "quantiles": quantiles, "quantile_levels": quantile_levels,
+        "pit": pit, "y_pred": y_pred, "time": time, "cluster": cluster, "row_id": row_id, "classes": classes,
+        "sample_weight": sample_weight,
+    }  # fmt: skip
+    settings = check_settings(
+        random_state=random_state, sample_rows=sample_rows, confidence=confidence,
+        n_calibration=n_calibration, bound=bound, loss_range=loss_range,
+    )  # fmt: skip
     options: dict[str, Any] = {
-        "mute": mute, "name": name, "origin": origin, "progress": progress,
+        "engine": engine, "mute": mute, "name": name, "origin": origin, "progress": progress,
         "min_rows": None if min_rows is None else check_count(min_rows, name="min_rows"),
     }  # fmt: skip
-    settings = {
-        "seed": seed, "random_state": given_seed, "sample_rows": sample_rows,
-        "confidence": check_confidence(confidence),
-        "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
-        "bound": check_bound(bound, loss_range), "loss_range": (float(loss_range[0]), float(loss_range[1])),
-    }  # fmt: skip
     if source is None:
-        rows = rows_of_arguments(
-            y_true, probabilities=probabilities, p_values=p_values, sets=sets, intervals=intervals, X=X,
-            groups=groups, ease=ease, covered=covered, size=size, promised=promised, loss=loss,
-            quantiles=quantiles, quantile_levels=quantile_levels, pit=pit, y_pred=y_pred, time=time,
-            cluster=cluster, row_id=row_id, alpha=alpha, classes=classes, sample_weight=sample_weight,
-            seed=seed,
-        )  # fmt: skip
+        rows = rows_of_arguments(**arrays, alpha=alpha, seed=settings["seed"])
         ask_about(rows.alphas)
-        return audit_rows(rows, engine=engine, settings=settings, **options)
-    given = {"y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets}
-    given |= {"intervals": intervals, "X": X, "groups": groups, "ease": ease, "time": time}
-    given |= {"covered": covered, "loss": loss, "quantiles": quantiles, "pit": pit, "cluster": cluster}
-    if twice := [key for key, value in given.items() if value is not None]:
-        raise InputError(f"give either source or arrays, got source and {twice[0]}.")
-    found, alphas = at_levels(_source(source), alpha)
-    ask_about(alphas)
-    if settings["n_calibration"] is None:
-        settings["n_calibration"] = getattr(found, "n_calibration", None)
-    if bound is None and (own := getattr(found, "bound", None)) is not None:
-        # As with alpha, the default gives way to what the source states itself.
-        stated = getattr(found, "loss_range", None)
-        ends = stated if stated is not None and tuple(loss_range) == (0, 1) else loss_range
-        settings |= {"bound": check_bound(own, ends), "loss_range": (float(ends[0]), float(ends[1]))}
-    if isinstance(found, ArraySource):
-        options["rows"], options["columns"] = found.rows(), found.roles
-    pieces = found.pieces()
-    if isinstance(pieces[0], FilePiece):
-        options["columns"] = pieces[0].roles.described()
-    return audit_pieces(pieces, alphas, engine=engine, settings=settings, **options)
+        return audit_rows(rows, settings=settings, **options)
+    if beside := [key for key, value in arrays.items() if value is not None]:
+        raise InputError(f"give either source or arrays, got source and {beside[0]}.")
+    return _audit_source(_source(source), alpha, settings=settings, **options)
 
 
 def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
@@ -282,6 +249,24 @@ def _source(source: Any) -> Source:
     return found
 
 
+def _audit_source(source: Source, alpha: Any, *, settings: dict[str, Any], **options: Any) -> Audit:
+    """The audit of a source; what it states itself takes the place of defaults."""
+    found, alphas = at_levels(source, alpha)
+    ask_about(alphas)
+    if settings["n_calibration"] is None:
+        settings["n_calibration"] = getattr(found, "n_calibration", None)
+    if settings["bound"] is None and (own := getattr(found, "bound", None)) is not None:
+        stated = getattr(found, "loss_range", None)
+        ends = stated if stated is not None and settings["loss_range"] == (0, 1) else settings["loss_range"]
+        settings |= {"bound": check_bound(own, ends), "loss_range": (float(ends[0]), float(ends[1]))}
+    if isinstance(found, ArraySource):
+        options["rows"], options["columns"] = found.rows(), found.roles
+    pieces = found.pieces()
+    if isinstance(pieces[0], FilePiece):
+        options["columns"] = pieces[0].roles.described()
+    return audit_pieces(pieces, alphas, settings=settings, **options)
+
+
 def audit_rows(
     rows: Rows, *, engine: str | Engine | None = None, settings: dict[str, Any], **options: Any
 ) -> Audit:
@@ -314,161 +299,11 @@ def audit_pieces(
         m = measure_rows(design, ready, pieces, engine, rows, progress)
     results: list[CheckResult] = []
     for done, check in enumerate(ready):
-        _show(progress, check.code, done, len(ready))
+        show_progress(progress, check.code, done, len(ready))
         results.extend(run_check(check, m))
-    _show(progress, "", len(ready), len(ready))
+    show_progress(progress, "", len(ready), len(ready))
     made = assemble(m, checks, ready, results, rows=rows, min_rows=min_rows, name=name, origin=origin)
     return replace(made, columns=dict(columns or {}))
-
-
-def measure_rows(
-    design: Design,
-    ready: Sequence[Check],
-    pieces: Sequence[Piece],
-    engine: Engine,
-    rows: Rows | None = None,
-    progress: Progress | None = None,
-) -> Measurements:
-    """Fill the states that the checks declare: first those of all rows, then those made from the sample."""
-    states = _level_states(ready, design, lambda check, promise: check.states(design, promise))
-    if rows is None or not design.is_whole:
-        size = design.n if design.is_whole else min(design.sample_rows, design.n // 2)
-        origins = list(dict.fromkeys(piece.origin for piece in pieces))
-        states["sample"] = SampleState(size, design.n, origins, design.seed)
-    results = _finished(states, pieces, engine, progress, "all rows")
-    sampled: Sample | None = results.pop("sample", None)
-    arrived = _sample_rows(sampled, rows, design)
-    order = np.argsort(arrived.keys(), kind="stable")
-    m = Measurements(
-        design=design,
-        sample=arrived.take(order),
-        arrival=np.argsort(order),
-        n=_counted(arrived, design),
-        results=results,
-        threshold=1.0 if sampled is None else sampled.threshold,
-    )
-    further = _level_states(ready, design, lambda check, promise: check.from_sample(m, promise))
-    if further:
-        results |= _finished(further, pieces, engine, progress, "rows outside the sample")
-    return m
-
-
-def _level_states(ready: Sequence[Check], design: Design, states: Callable[[Check, Any], States]) -> States:
-    """The states of all checks by key; what several checks call by one name is one state."""
-    found: States = {}
-    for check in ready:
-        for promise in (None,) if check.once else design.promises_of(check.kinds):
-            for name, state in states(check, promise).items():
-                own = state if promise is None else ReadingAs(state, promise.number, promise.reads)
-                found.setdefault(state_key(name, promise), own)
-    return found
-
-
-def _finished(
-    states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress | None, what: str
-) -> dict[str, Any]:
-    shown = progress if len(pieces) > 1 else None
-    done = run_states(states, pieces, engine, lambda n, total: _show(shown, what, n, total))
-    return {name: state.finish() for name, state in done.items()}
-
-
-def _counted(arrived: Rows, design: Design) -> int:
-    """Rows in all, each as often as its whole-number weight says."""
-    counts = arrived.repetitions()
-    return design.n if counts is None else round(float(counts.mean()) * design.n)
-
-
-def _sample_rows(sample: Sample | None, rows: Rows | None, design: Design) -> Rows:
-    """The sample as rows; all rows where they are in memory and few."""
-    if sample is None:
-        if rows is None:
-            raise RuntimeError("streamed rows leave a sample")
-        return rows
-    found = Rows(sample.given, classes=sample.classes, alpha=design.alphas, conformal=design.head.conformal)
-    found.remember("keys", sample.keys)
-    return found
-
-
-def _show(progress: Progress | None, what: str, done: int, total: int) -> None:
-    if progress is not None:
-        progress(what, done, total)
-
-
-def assemble(
-    m: Measurements,
-    checks: Sequence[Check],
-    ready: Sequence[Check],
-    results: Sequence[CheckResult],
-    *,
-    rows: Rows | None,
-    min_rows: int | None = None,
-    name: str,
-    origin: str,
-) -> Audit:
-    """The audit from the results of its checks: judged together, in order."""
-    judged = judge_all(results, rows=m.n, min_rows=min_rows)
-    chosen = leading(judged, results)
-    told = told_once([_counted_once(judged[k], results) for k in chosen.values()], binary=len(m.classes) == 2)
-    findings = [*told, *_not_run(checks, ready, m.design)]
-    return Audit(
-        data=m.sample if rows is None else rows,
-        design=m.design,
-        plan=plan_audit(m.design, checks),
-        findings=tuple(sorted(findings, key=_order)),
-        estimates=EstimateTable(_estimates(results), title="Everything that was measured"),
-        pictures=(*_pictures(results), *evidence_pictures(m, findings)),
-        measured={
-            question: tuple(e.name for r in results if r.question == question for e in r.estimates)
-            for question in QUESTIONS
-        },
-        sample_rows=m.sample.n,
-        name=name,
-        origin=origin,
-        promises=PromiseTable(
-            [_cell(finding, r) for finding, r in zip(judged, results, strict=True) if r.slices]
-        ),
-        selectors={code: results[k].rows for code, k in chosen.items() if judged[k].outcome == "fault"},
-    )
-
-
-def leading(judged: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
-    """Code -> number of the finding that weighs most; all of them stand in the table of promises."""
-    best: dict[str, int] = {}
-    for number, finding in enumerate(judged):
-        now = best.get(finding.code)
-        if now is None or _weight(judged, results, number) > _weight(judged, results, now):
-            best[finding.code] = number
-    return best
-
-
-def _counted_once(finding: Finding, results: Sequence[CheckResult]) -> Finding:
-    """The finding with the number of promises it was chosen from."""
-    subject = next(result.subject for result in results if result.code == finding.code)
-    many = sum(result.subject == subject for result in results)
-    return replace(finding, details=dict(finding.details) | {"levels": many}) if many > 1 else finding
-
-
-def _weight(judged: Sequence[Finding], results: Sequence[CheckResult], number: int) -> tuple[int, int, float]:
-    finding, p = judged[number], results[number].p_value
-    return -_OUTCOME_ORDER[finding.outcome], severity_rank(finding.severity), -(2.0 if p is None else p)
-
-
-def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
-    answers = {
-        "fault": "broken",
-        "clean": "kept",
-        "cannot_tell": "cannot tell",
-        "not_applicable": "not asked",
-    }
-    answer = "kept" if finding.severity == "note" else answers[finding.outcome]
-    evidence = finding.evidence
-    p = finding.details.get("p_adjusted")
-    return PromiseCell(
-        promise=result.promise, slice=result.slices, answer=answer,
-        value=None if evidence is None else evidence.value, low=None if evidence is None else evidence.low,
-        high=None if evidence is None else evidence.high, p_value=p if isinstance(p, float) else None,
-        n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
-    )  # fmt: skip
 
 
 def run_check(check: Check, m: Measurements) -> list[CheckResult]:
@@ -503,39 +338,3 @@ def without(checks: Sequence[Check], mute: Iterable[str]) -> list[Check]:
         known = ", ".join(check.code for check in checks)
         raise InputError(f"mute must name checks, got {min(unknown)!r}; known are {known}.")
     return [check for check in checks if check.code not in muted]
-
-
-def _not_run(checks: Sequence[Check], ready: Sequence[Check], design: Design) -> list[Finding]:
-    return [
-        Finding(
-            code=check.code,
-            title=check.title,
-            question=check.question,
-            outcome="not_applicable",
-            sentence=what_to_add(check, design),
-        )
-        for check in checks
-        if check not in ready
-    ]
-
-
-def _order(finding: Finding) -> tuple[int, int, str]:
-    return _OUTCOME_ORDER[finding.outcome], -severity_rank(finding.severity), finding.code
-
-
-def _estimates(results: Iterable[CheckResult]) -> dict[str, Estimate]:
-    return {e.name: _slim(e) for result in results for e in result.estimates}
-
-
-def _slim(estimate: Estimate) -> Estimate:
-    """Without the details that hold something for every row: an audit is not a copy of its data."""
-    kept = {
-        key: value
-        for key, value in estimate.details.items()
-        if not isinstance(value, (list, tuple, np.ndarray)) or len(value) <= LONGEST_DETAIL
-    }
-    return estimate if len(kept) == len(estimate.details) else replace(estimate, details=kept)
-
-
-def _pictures(results: Iterable[CheckResult]) -> tuple[Picture, ...]:
-    return tuple({p.name: p for result in results for p in result.pictures}.values())

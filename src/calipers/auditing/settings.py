@@ -9,6 +9,29 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import DoubtfulInputWarning, InputError, warn
+from calipers.inputs import check_confidence, check_count
+
+
+def check_settings(
+    *,
+    random_state: RandomState,
+    sample_rows: int,
+    confidence: float,
+    n_calibration: int | None,
+    bound: float | None,
+    loss_range: tuple[float, float],
+) -> dict[str, Any]:
+    """Settings of the design of an audit, checked; ``seed`` is drawn from ``random_state``."""
+    shown = shown_seed(random_state)
+    return {
+        "seed": int(generator(shown).integers(2**31)),
+        "random_state": shown,
+        "sample_rows": sample_rows,
+        "confidence": check_confidence(confidence),
+        "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
+        "bound": check_bound(bound, loss_range),
+        "loss_range": (float(loss_range[0]), float(loss_range[1])),
+    }
 
 
 def shown_seed(random_state: RandomState) -> int:

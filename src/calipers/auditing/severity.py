@@ -28,7 +28,7 @@ LEVEL = 0.05
 SERIOUS = 3.0
 
 
-def judge_all(
+def findings_of(
     results: Sequence[CheckResult],
     *,
     rows: int | None = None,
@@ -40,7 +40,7 @@ def judge_all(
     adjusted = holm(p_values) if p_values else np.array([])
     tests = int(np.sum(~np.isnan(adjusted)))
     return [
-        judge(
+        finding_of(
             result,
             None if math.isnan(p) else float(p),
             tests=tests,
@@ -52,7 +52,7 @@ def judge_all(
     ]
 
 
-def judge(
+def finding_of(
     result: CheckResult,
     adjusted: float | None,
     *,

@@ -9,8 +9,9 @@ import numpy as np
 
 from calipers.inference import ShareCounts, sidak_confidence
 from calipers.inputs import Features, Weights, check_features
+from calipers.inputs.derived_columns import CELL_JOINT, attribute_names
 from calipers.inputs.row_keys import draws
-from calipers.inputs.rows import CELL_JOINT, Rows, attribute_names
+from calipers.inputs.rows import Rows
 from calipers.metrics.conditional import CoverageClassifier
 
 PARTS = 5

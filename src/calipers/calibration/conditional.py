@@ -33,7 +33,7 @@ class ConditionalCalibrator(BinaryCalibrator):
     alpha : float
         Level of the test: the share of calibrated models that are repaired all the same.
     n_folds : int
-        Folds of the cross-fit that judges the candidates.
+        Folds of the cross-fit that compares the candidates.
     pos_label : label or None
         The positive label; None takes the larger of two.
     random_state : int, Generator or None
@@ -187,7 +187,7 @@ def calibrate_if_needed(
     alpha : float
         Level of the test.
     n_folds : int
-        Folds of the cross-fit that judges the candidates.
+        Folds of the cross-fit that compares the candidates.
     pos_label : label or None
         The positive label; None takes the larger of two.
     sample_weight : array (n,) or None

@@ -133,7 +133,7 @@ def loss_ratio(
     Notes
     -----
     Ratio of two means over the same rows. Interval: ratios r for which 0 is a plausible mean of (loss
-    after) - r (loss before), judged by an interval for rows of a known range
+    after) - r (loss before), decided by an interval for rows of a known range
     (`calipers.inference.bounded_ratio_interval`). It holds when few rows are lost, as with costs of 0.05
     and 0.95, where a bootstrap never sees the losses that did not happen, and exists when no decision
     changed. Test: the mean change over the rows whose decision changed, by the same interval; with equal

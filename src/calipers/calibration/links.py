@@ -52,10 +52,11 @@ class LinkCalibrator(BinaryCalibrator):
 
     Notes
     -----
-    Stated probabilities are clipped to [2^-24, 1 - 2^-24] before the logarithm. The likelihood carries a pull
-    to the identity worth a millionth of a row, so separated classes give a finite answer. Minimum
-    c_emp pays only for a family that is too rigid, with much data; otherwise likelihood generalises better,
-    and its log loss is never worse. Cost: a sort, then a few passes over the distinct scores per step.
+    Stated probabilities are clipped to [2^-24, 1 - 2^-24] before the logarithm. The likelihood carries a
+    penalty towards the identity worth a millionth of a row, so separated classes give a finite answer.
+    Minimum c_emp pays only for a family that is too rigid, with much data; otherwise likelihood generalises
+    better, and its log loss is never worse. Cost: a sort, then a few passes over the distinct scores per
+    step.
 
     References
     ----------

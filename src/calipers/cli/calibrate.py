@@ -147,7 +147,7 @@ def positive_labels(predictions: ArraySource) -> Any:
 def choose(
     method: str, stated: Any, labels: Any, predictions: ArraySource, rng: np.random.Generator, folds: int
 ) -> tuple[Any, str, Any]:
-    """The calibrator of a method, None to leave everything alone, a sentence, and what it was judged by.
+    """The calibrator of a method, None to leave everything alone, a sentence, and what it was chosen by.
 
     That are the cross-fitted probabilities of the choice, where there was one: they are written and audited,
     so that the sentence and the numbers below it are about the same.

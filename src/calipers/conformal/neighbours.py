@@ -200,7 +200,7 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (m, d), or (m, n) of precomputed distances
-            New objects; each is judged on its own, the others do not matter.
+            New objects; each is ranked on its own, the others do not matter.
 
         Returns
         -------

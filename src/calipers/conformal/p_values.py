@@ -33,7 +33,7 @@ from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
 from calipers.inputs.option_checks import check_flag, check_number
-from calipers.inputs.row_checks import count_true, first_true, missing_mask, numeric, place
+from calipers.inputs.row_checks import count_true, first_true, numeric, place, refuse_missing_labels
 
 _BLOCK = 6 << 10
 # Labels are searched one by one from so many rows in a block on, else all at once.
@@ -349,11 +349,7 @@ def match_groups(known: np.ndarray, groups: Any, n: int, *, name: str = "groups"
         array = array[:, 0]
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
-    missing = missing_mask(array)
-    if missing.any():
-        raise InputError(
-            f"{name} has {int(missing.sum())} missing of {n} values (first at row {int(np.argmax(missing))})."
-        )
+    refuse_missing_labels(array, name)
     numbers = array.dtype.kind in "biuf" and known.dtype.kind in "biuf"
     if known.dtype.kind in "iu" and array.dtype.kind in "iu" and np.array_equal(known, np.arange(len(known))):
         return np.where((array >= 0) & (array < len(known)), array, len(known)).astype(np.int64)

@@ -204,7 +204,7 @@ class ConformalRegressor(RegressorMixin, SplitConformalEstimator):
         X : table
             Rows to predict.
         y : array of shape (n,)
-            Outcomes to judge.
+            Their outcomes, observed or supposed.
         groups, weights : array of shape (n,), optional
             As in `predict_interval`.
         tau : float or array of shape (n,), optional

@@ -64,7 +64,7 @@ def tune_predictor(
     alpha : float, Fraction or Decimal
         Level of the sets or intervals.
     tune_size : float
-        Share of the rows that judge; they take no part in any threshold.
+        Share of the rows on which candidates are compared; they take no part in any threshold.
     higher_is_better : bool
         Direction of the reading.
     random_state : int, Generator or None
@@ -102,13 +102,15 @@ def tune_predictor(
     if not candidates:
         raise InputError("candidates must hold at least one predictor, got none.")
     n = _num_samples(X)
-    share = check_fraction(tune_size, name="tune_size", meaning="It is the share of rows that judge")
+    share = check_fraction(
+        tune_size, name="tune_size", meaning="It is the share of rows on which candidates are compared"
+    )
     order = generator(random_state).permutation(n)
     cut = round(share * n)
     if not 0 < cut < n:
         raise InputError(f"tune_size={share} of {n} rows leaves no row for one of the two parts.")
-    judging, calibrating = np.sort(order[:cut]), np.sort(order[cut:])
-    parts = [(_safe_indexing(X, rows), _safe_indexing(y, rows)) for rows in (calibrating, judging)]
+    tuning, calibrating = np.sort(order[:cut]), np.sort(order[cut:])
+    parts = [(_safe_indexing(X, rows), _safe_indexing(y, rows)) for rows in (calibrating, tuning)]
     readings = {}
     for name, predictor in candidates.items():
         predictor.conformalize(*parts[0])

@@ -23,10 +23,11 @@ from calipers.inputs.files.column_roles import LEVELLED, level_positions
 from calipers.inputs.files.columns_to_arrays import Arguments, columns_to_arrays, join_arguments
 from calipers.inputs.files.pieces import DEFAULT_ALPHA, OpenedFile, list_files, open_files
 from calipers.inputs.files.size_limits import fits_memory, require_memory, working_bytes
+from calipers.inputs.given_columns import TABLES
 from calipers.inputs.labels import named_classes, named_classes_of
 from calipers.inputs.row_checks import missing_mask
 from calipers.inputs.row_keys import Place, Places
-from calipers.inputs.rows import TABLES, Rows
+from calipers.inputs.rows import Rows
 
 
 class Piece(Protocol):

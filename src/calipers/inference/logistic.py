@@ -198,8 +198,8 @@ class _Problem:
         log_odds += self.offset
         likelihood = logistic_log_likelihood(log_odds, self.outcomes, self.weights)
         with np.errstate(over="ignore"):  # a step that far is not taken
-            pull = 0.5 * float(self.precision @ (theta - self.start) ** 2)
-        return _Point(theta, log_odds, likelihood, pull - likelihood)
+            penalty = 0.5 * float(self.precision @ (theta - self.start) ** 2)
+        return _Point(theta, log_odds, likelihood, penalty - likelihood)
 
     def slopes(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and curvature of the loss."""

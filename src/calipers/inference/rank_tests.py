@@ -146,7 +146,7 @@ def compare_ranks(
     higher_is_better: bool = False,
     blocks: str = "data sets",
 ) -> RankComparison:
-    """Which of several methods differ, judged by their ranks over blocks.
+    """Which of several methods differ, by their ranks over blocks.
 
     Parameters
     ----------

@@ -257,13 +257,7 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
         array = array[:, 0]
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
-    missing = missing_mask(array)
-    if missing.any():
-        raise InputError(
-            f"{name} has {int(missing.sum())} missing of {n} values "
-            f"(first at row {int(np.argmax(missing))}). "
-            "Give missing labels a name of their own, or drop the rows."
-        )
+    refuse_missing_labels(array, name)
     if array.dtype.kind == "O":
         return _object_groups(array, name)
     labels, codes = np.unique(array, return_inverse=True)
@@ -306,6 +300,17 @@ def _object_groups(array: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
     if len({type(v) for v in distinct}) == 1:
         labels = np.asarray(distinct)
     return labels, np.array([position[v] for v in array.tolist()], dtype=np.int64)
+
+
+def refuse_missing_labels(labels: np.ndarray, name: str) -> None:
+    """Refuse labels of groups or clusters of which some are missing."""
+    missing = missing_mask(labels)
+    if missing.any():
+        raise InputError(
+            f"{name} has {int(missing.sum())} missing of {len(labels)} values "
+            f"(first at row {int(np.argmax(missing))}). "
+            "Give missing labels a name of their own, or drop the rows."
+        )
 
 
 def missing_mask(array: np.ndarray) -> np.ndarray:

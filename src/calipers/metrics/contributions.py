@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, count_along, namespace, pick_columns
+from calipers.inputs.derived_columns import at_label
 from calipers.inputs.p_value_sets import P_VALUE_NOISE
-from calipers.inputs.rows import at_label
 
 # Rows that stay in the processor's nearest memory while their columns pass by.
 _CHUNK = 1 << 13

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from calipers.arrays import short_repr
+from calipers.deprecation import under_new_names
 from calipers.exceptions import InputError
 from calipers.inference import State
 
@@ -129,7 +130,7 @@ class MetricEntry:
         parameters = inspect.signature(self.function).parameters
         common = {"alpha": alpha, "confidence": confidence}
         chosen = {key: value for key, value in common.items() if key in parameters}
-        chosen |= known_options(self, options, tuple(parameters))
+        chosen |= known_options(self, under_new_names(self.function, options), tuple(parameters))
         unknown = [name for name in by_row if name not in self.row_arguments]
         if unknown:
             known = " and ".join(self.row_arguments) or "nothing"

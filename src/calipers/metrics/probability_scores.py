@@ -10,7 +10,8 @@ import numpy as np
 from calipers.arrays.compiled import columns_of
 from calipers.inference import Moments, State, mean_estimate
 from calipers.inputs import check_confidence
-from calipers.inputs.rows import Rows, at_label
+from calipers.inputs.derived_columns import at_label
+from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.row_scores import (
     LOG_LOSS_FLOOR,

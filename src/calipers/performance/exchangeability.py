@@ -103,7 +103,7 @@ def exchangeability_test(
     adjusted = holm(np.array([float(estimate.p_value or 1.0) for estimate in found.values()]))
     return EstimateTable(
         {
-            name: _judged(estimate, float(p), level, name)
+            name: _with_conclusion(estimate, float(p), level, name)
             for (name, estimate), p in zip(found.items(), adjusted, strict=True)
         }
     )
@@ -159,7 +159,7 @@ def _require_rows(n: int, m: int) -> None:
         )
 
 
-def _judged(estimate: Estimate, adjusted: float, level: float, name: str) -> Estimate:
+def _with_conclusion(estimate: Estimate, adjusted: float, level: float, name: str) -> Estimate:
     from dataclasses import replace
 
     shifted = adjusted <= level

@@ -33,5 +33,5 @@ def test_rank_strata_are_those_of_the_peer(data):
     assert e.details["rows"] == ROWS
     np.testing.assert_allclose(e.details["coverage"], COVERAGE, atol=5e-4)
     assert float(e) == pytest.approx(0.9, abs=1e-6)
-    fit = rank_ss(ranks, size, n_permutations=1, random_state=0)
+    fit = rank_ss(ranks, size, n_draws=1, random_state=0)
     np.testing.assert_allclose(fit.details["bin_size"], SIZE, atol=5e-4)

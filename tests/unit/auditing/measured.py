@@ -6,8 +6,8 @@ from typing import Any
 
 from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import CHECKS
+from calipers.auditing.filled_states import measure_rows
 from calipers.auditing.measurements import Design, Measurements
-from calipers.auditing.running import measure_rows
 from calipers.engines import ArraySource
 from calipers.engines.running import LocalEngine
 

@@ -13,10 +13,11 @@ import calipers
 from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.forecast import later_rows
-from calipers.auditing.checks.groups import Parts
 from calipers.auditing.checks.probabilities import range_in_words
+from calipers.auditing.parts import Parts
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
+from calipers.metrics.conditional.regions import best_rule
 from tests.unit.auditing.measured import measured
 
 
@@ -196,13 +197,19 @@ def test_fewer_parts_along_difficulty_where_the_hardest_would_hold_too_few_rows(
         assert len(result.evidence.details["labels"]) == parts
 
 
-def test_a_place_without_evidence_of_its_own_is_not_named() -> None:
+def test_a_place_without_evidence_of_its_own_gives_way_to_the_rule_that_describes_all_rows_best() -> None:
     y, intervals, X = failing_corner(0, 600)
     m = measured(y, intervals=intervals, X=X, code="CAL202")
     level = m.design.levels[0]
-    weak = {rule: replace(e, p_value=0.4) for rule, e in regions.regions_below(m, level).items()}
-    with patch.object(features, "regions_below", return_value=weak):
-        assert "Worst where" not in features.by_features(m, level).fault
+    weak = {f"not {rule}": replace(e, p_value=0.4) for rule, e in regions.regions_below(m, level).items()}
+    with patch.object(regions, "regions_below", return_value=weak):
+        found = features.by_features(m, level)
+    covered = m.rows_at(level)["covered"]
+    alpha = 1.0 - min(0.9, float(covered.mean()))
+    best = best_rule(m.features, covered, alpha, min_mass=regions.SMALLEST_MASS, below=True)
+    assert weak
+    assert best is not None
+    assert f"Worst where {best[0]} (" in found.fault
 
 
 def test_an_easy_part_that_is_missed_is_not_called_hard() -> None:

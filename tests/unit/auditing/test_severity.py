@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.severity import judge, judge_all
+from calipers.auditing.severity import finding_of, findings_of
 from calipers.results import Estimate
 
 
@@ -29,21 +29,21 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_significant_reading_is_as_serious_as_its_interval(case: str) -> None:
     fields, expected = CASES[case]
-    finding = judge(reading(**fields), 0.01)
+    finding = finding_of(reading(**fields), 0.01)
     assert (finding.outcome, finding.severity, finding.sentence) == ("fault", expected, "It fails.")
 
 
 def test_a_large_effect_without_significance_is_no_fault() -> None:
-    assert judge(reading(effect=0.5, effect_low=0.4, effect_high=0.6), 0.06).outcome == "cannot_tell"
+    assert finding_of(reading(effect=0.5, effect_low=0.4, effect_high=0.6), 0.06).outcome == "cannot_tell"
 
 
 def test_without_significance_a_narrow_interval_is_clean() -> None:
-    finding = judge(reading(effect=0.01, effect_low=-0.02, effect_high=0.04), 0.5)
+    finding = finding_of(reading(effect=0.01, effect_low=-0.02, effect_high=0.04), 0.5)
     assert (finding.outcome, finding.sentence) == ("clean", "It holds.")
 
 
 def test_a_wide_interval_says_how_many_rows_would_settle_it() -> None:
-    finding = judge(reading(effect_high=0.2, rows_needed=1500), 0.5)
+    finding = finding_of(reading(effect_high=0.2, rows_needed=1500), 0.5)
     assert finding.outcome == "cannot_tell"
     assert finding.n_needed == 1500
     assert "about 1 000 more are needed" in finding.sentence
@@ -52,7 +52,10 @@ def test_a_wide_interval_says_how_many_rows_would_settle_it() -> None:
 def test_the_number_of_tests_counts() -> None:
     # 0.02 alone is significant at 0.05; as one of three it becomes 0.06.
     others = [reading(p_value=0.5), reading(p_value=0.9)]
-    alone, together = judge_all([reading(p_value=0.02)])[0], judge_all([reading(p_value=0.02), *others])[0]
+    alone, together = (
+        findings_of([reading(p_value=0.02)])[0],
+        findings_of([reading(p_value=0.02), *others])[0],
+    )
     assert (alone.outcome, together.outcome) == ("fault", "cannot_tell")
     assert together.details["p_adjusted"] == pytest.approx(0.06)
     assert together.details["tests_in_audit"] == 3
@@ -60,21 +63,21 @@ def test_the_number_of_tests_counts() -> None:
 
 def test_readings_without_a_test_are_not_counted() -> None:
     untested = reading(p_value=None, effect_high=None)
-    findings = judge_all([reading(p_value=0.03), untested])
+    findings = findings_of([reading(p_value=0.03), untested])
     assert [finding.outcome for finding in findings] == ["fault", "clean"]
 
 
 def test_a_check_that_could_not_be_made_says_why() -> None:
-    finding = judge(reading(not_applicable="There is only one group."), None)
+    finding = finding_of(reading(not_applicable="There is only one group."), None)
     assert (finding.outcome, finding.sentence) == ("not_applicable", "There is only one group.")
 
 
 def test_the_rows_of_the_audit_are_counted_not_those_of_the_evidence() -> None:
-    finding = judge(reading(effect_high=0.2, rows_needed=1500), 0.5, rows=1400)
+    finding = finding_of(reading(effect_high=0.2, rows_needed=1500), 0.5, rows=1400)
     assert finding.sentence == "Cannot tell with 1 400 rows; about 100 more are needed."
 
 
 def test_a_finding_that_is_no_fault_is_called_after_what_was_looked_at() -> None:
-    found = judge(reading(subject="marginal coverage", effect_high=0.01), 0.5)
+    found = finding_of(reading(subject="marginal coverage", effect_high=0.01), 0.5)
     assert (found.outcome, found.title) == ("clean", "marginal coverage")
-    assert judge(reading(subject="marginal coverage"), 0.01).title == reading().title
+    assert finding_of(reading(subject="marginal coverage"), 0.01).title == reading().title

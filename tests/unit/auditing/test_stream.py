@@ -13,9 +13,10 @@ from calipers.cli import main
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, FileSource
 from calipers.exceptions import InputError
+from calipers.fields import ARGUMENTS
 from calipers.metrics import coverage
 
-# Codes whose numbers come from all rows, and those that look at the sample or are taught on it.
+# Codes whose numbers come from all rows, and those that look at the sample or are fitted on it.
 FROM_ALL = {"CAL101", "CAL102", "CAL201", "CAL301", "CAL401", "CAL501", "CAL502", "CAL503"}
 
 
@@ -152,7 +153,7 @@ def test_intervals_at_two_levels_stream_like_in_memory():
         assert_close(streamed.estimates[name], alone.estimates[name], name)
 
 
-def test_features_tell_where_coverage_fails_over_a_lake():
+def test_features_tell_where_coverage_fails_over_a_stream():
     rows = regression(6000)
     found = audit(source=ArraySource(rows, piece_rows=1000), alpha=0.1, random_state=0, sample_rows=2000)
     finding = next(f for f in found.findings if f.code == "CAL202")
@@ -193,7 +194,7 @@ def test_the_command_streams_patterns_folders_and_several_files(intervals, capsy
         )
 
 
-def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals, capsys, monkeypatch):
+def test_the_command_plans_many_files_and_streams_what_memory_cannot_hold(intervals, capsys, monkeypatch):
     folder, _ = intervals
     file = str(folder / "a.parquet")
     assert main(["audit", str(folder), "--plan"]) == 0
@@ -214,6 +215,13 @@ def test_the_command_plans_a_lake_and_streams_what_memory_cannot_hold(intervals,
     assert "no file matches" in capsys.readouterr().err
     assert main(["audit", file, "--engine", "slurm"]) == 2
     assert 'engine must be "local", "dask" or "spark"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argument", [*ARGUMENTS, "classes", "quantile_levels"])
+def test_an_array_beside_a_source_is_refused(argument):
+    source = ArraySource({"y_true": np.zeros(50), "intervals": np.tile([-1.0, 1.0], (50, 1))})
+    with pytest.raises(InputError, match=f"either source or arrays, got source and {argument}"):
+        audit(source=source, **{argument: np.ones(50)}, random_state=0)
 
 
 def test_one_stray_row_is_named():

@@ -45,14 +45,14 @@ def test_bins_and_transformations_are_tuned_by_t_ss(world):
     def by_t_ss(y, sets, rows):
         ranks = true_rank(y, model.predict_proba(rows), classes=[0, 1, 2])
         score = ease(model, rows, scale=0.3, random_state=1)
-        return float(t_ss(ranks, sets.sum(axis=1), score, n_bins=10, n_permutations=1, random_state=0))
+        return float(t_ss(ranks, sets.sum(axis=1), score, n_bins=10, n_draws=1, random_state=0))
 
     tuned = tune_predictor(grid, X[400:], y[400:], tune=by_t_ss, random_state=0)
     assert tuned.name in grid
     assert tuned.readings[tuned.name] > 0.3
 
 
-def test_rows_that_judge_take_no_part_in_the_threshold(world):
+def test_tuning_rows_take_no_part_in_the_threshold(world):
     X, y, model = world
     seen = []
     tuned = tune_predictor(

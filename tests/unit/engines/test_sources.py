@@ -8,10 +8,10 @@ from calipers import audit
 from calipers.conformal import conformal_p_values, lac
 from calipers.engines import ArraySource, ConformalScores, FileSource, Rows, measure
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.derived_columns import at_label
 from calipers.inputs.files.column_roles import narrowed
 from calipers.inputs.files.file_patterns import short_names
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
-from calipers.inputs.rows import at_label
 
 
 def frame(n=600, seed=0, **extra):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from calipers import metrics
 from calipers.engines import ArraySource, FileSource, Rows, measure, state_of
-from calipers.exceptions import InputError
+from calipers.exceptions import DeprecatedNameWarning, InputError
 from tests.unit.engines.passes import finished_over
 
 FIELDS = ("value", "low", "high", "p_value", "null_low", "null_high", "n", "std_error")
@@ -244,3 +244,12 @@ def test_every_class_from_buckets_reads_what_memory_reads(multiclass, blocks, mo
     for key in ("class", "interval", "sign", "sentence", "low_bound"):
         assert found.details[key] == pytest.approx(expected.details[key]), key
     assert found.details["per_class"] == pytest.approx(expected.details["per_class"])
+
+
+def test_the_old_name_of_an_option_works_and_warns_over_blocks_too():
+    columns = np.random.default_rng(0).integers(1, 9, (3, 90))
+    block = Rows(dict(zip(("ranks", "size", "ease"), columns, strict=True)))
+    with pytest.warns(DeprecatedNameWarning, match="n_permutations is now called n_draws"):
+        old = state_of("t_ss", n_permutations=19, random_state=0)
+    new = state_of("t_ss", n_draws=19, random_state=0)
+    assert str(finished_over(old, [block])) == str(finished_over(new, [block]))

@@ -51,8 +51,8 @@ def test_offset_weights_and_ridge_reach_the_optimum_of_scipy(ridge):
 
     def loss(theta: np.ndarray) -> float:
         eta = design @ theta + offset
-        pull = w.sum() / 2 * float(np.sum(ridge * (theta - start) ** 2))
-        return float(w @ (np.logaddexp(0, eta) - y * eta)) + pull
+        penalty = w.sum() / 2 * float(np.sum(ridge * (theta - start) ** 2))
+        return float(w @ (np.logaddexp(0, eta) - y * eta)) + penalty
 
     found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
     assert fit.coefficients == pytest.approx(found.x, abs=1e-6)

@@ -64,7 +64,7 @@ def test_every_method_covers_over_stored_outputs(outputs, method):
 def test_the_bare_reading_is_that_of_the_metric(outputs):
     size = 1 + outputs.ranks // 2
     ease = outputs.ease["gaussian"]
-    full = t_ss(outputs.ranks, size, ease, n_bins=20, n_permutations=1, random_state=0)
+    full = t_ss(outputs.ranks, size, ease, n_bins=20, n_draws=1, random_state=0)
     assert bare_t_ss(outputs.ranks, size, ease, 20) == pytest.approx(float(full))
 
 

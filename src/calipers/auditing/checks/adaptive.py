@@ -13,8 +13,9 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.groups import Parts, Wording, calibration_of_parts, compare_parts
+from calipers.auditing.checks.groups import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.parts import Parts
 from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
@@ -200,7 +201,7 @@ def size_states(design: Design, level: Promise) -> States:
         return {}
     options = {
         "n_bins": partial(_n_bins, fewest=3), "confidence": design.confidence,
-        "n_permutations": _n_shuffles,
+        "n_draws": _n_shuffles,
         "random_state": design.generator("t_ss"),
     }  # fmt: skip
     return {
@@ -286,7 +287,7 @@ def _size_numbers(m: Measurements, level: Promise, rows: Rows) -> list[Estimate]
     if (found := m.result("t_ss", level)) is None:
         found = t_ss(
             rows["hardness"], rows["size"], rows["difficulty"], n_bins=_n_bins(rows.n, 3),
-            confidence=m.confidence, n_permutations=_n_shuffles(rows.n),
+            confidence=m.confidence, n_draws=_n_shuffles(rows.n),
             random_state=m.generator("t_ss"),
         )  # fmt: skip
         return [replace(found, name=f"t_ss{level.tag}")]

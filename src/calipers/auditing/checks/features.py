@@ -18,14 +18,10 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import (
-    FEWEST_MISSES,
-    PART_TOLERANCE,
-    QUESTION,
-    flat_p_values,
-)
+from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.parts import flat_p_values
 from calipers.auditing.promise_rows import PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
@@ -128,7 +124,7 @@ class RiskyFifth:
 
 
 def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
-    """Each half of the rows judged by a model fitted on the other."""
+    """Each half of the rows, marked by a model fitted on the other."""
     rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
     covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
     picked, given = np.zeros(rows.n, dtype=bool), Weights.check(rows.weights, rows.n)
@@ -161,7 +157,7 @@ def _models(m: Measurements) -> dict[str, Any]:
 
 
 def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
-    """All rows outside the sample judged by models fitted on it."""
+    """All rows outside the sample, marked by models fitted on it."""
     ensemble: ExcessRiskState = m.result("ensemble", level)
     counts = ensemble.picked_counts()
     p = float(flat_p_values(counts)[0]) if counts.totals.all() else np.nan
@@ -319,18 +315,7 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
             "where.",
             rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
         )  # fmt: skip
-    table = ert_table(
-        check_features(side.rows.given["X"]), side.kept, alpha=1.0 - side.expected, losses=("l1", "l2"),
-        cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
-        **({"n_repeats": 1} | _models(m)),
-    )  # fmt: skip
-    tag = f"{level.tag} ({level.name})"
-    numbers = tuple(replace(e, name=f"ert {key}{tag}") for key, e in table.items())
-    risk = next(e for e in numbers if e.name.startswith("ert l1 "))
-    if side.cluster is not None:
-        p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
-        risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
-        numbers = (risk, *(e for e in numbers if not e.name.startswith("ert l1 ")))
+    risk, *others = _excess_risks(m, level, side, code)
     few = side.cluster is not None and risk.p_value is None
     result = replace(
         base,
@@ -344,10 +329,25 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         f"was stated by {100 * float(risk):.1f} points on average ({level.name}).",
         clean=f"The features do not tell where the {level.noun} are off.",
         repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
-        estimates=numbers,
+        estimates=(risk, *others),
         details={"alpha": level.alpha, "reason": FEW_HALVES} if few else {"alpha": level.alpha},
     )
     return _place_of_promise(m, level, side, result)
+
+
+def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str) -> tuple[Estimate, ...]:
+    """The L1 excess risk, whose test takes clusters as they are, before the others."""
+    table = ert_table(
+        check_features(side.rows.given["X"]), side.kept, alpha=1.0 - side.expected, losses=("l1", "l2"),
+        cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
+        **({"n_repeats": 1} | _models(m)),
+    )  # fmt: skip
+    named = {key: replace(e, name=f"ert {key}{level.tag} ({level.name})") for key, e in table.items()}
+    risk = named.pop("l1")
+    if side.cluster is not None:
+        p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
+        risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
+    return risk, *named.values()
 
 
 def _along(predicted: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

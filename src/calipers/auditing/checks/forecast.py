@@ -39,7 +39,7 @@ CLEAR = 0.005
 _MOST_CUTS = 400
 _SHUFFLED_ROWS = 8_000_000
 _PIECES = 20
-# Nobody promised that the order of a file is random: without a time it takes more to be worth a note.
+# The order of a file may mean nothing: without a stated time it takes this much more evidence for a note.
 UNTIMED = 20
 
 
@@ -83,53 +83,73 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     if batch < 1:
         reason = f"A forecast needs at least {ENOUGH_BATCHES} rows, got {rows.n}."
         return replace(base, not_applicable=reason, rows_needed=ENOUGH_BATCHES)
-    order = m.generator("CAL601").permutation(rows.n)[: batch * (rows.n // batch)]
-    means = losses[order].reshape(-1, batch).mean(axis=1)
-    low, high = forecast_losses(means, ALPHA).interval()
-    what = "row" if batch == 1 else f"{batch} rows"
-    forecast = Estimate(
-        name=f"{name.removesuffix(MIDPOINT)} of the next {what}", value=float(losses.mean()),
-        low=float(low), high=float(high), confidence=1 - ALPHA, n=rows.n,
-        method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)"
-        + ("; errors are those of the midpoints of the intervals" if name.endswith(MIDPOINT) else ""),
-    )  # fmt: skip
-    came = m.counted_in_order()
-    drift, change = _drift(came, m.confidence), change_of_mean(m, came, timed=timed)
-    # Ranks see a small change of all losses, means a large change of a few: both are tests of one null.
-    p = min(1.0, 2 * min(e.p_value if e.p_value is not None else 1.0 for e in (drift, change)))
-    # Where both find a change its size in the unit of the loss says more than a chance.
-    found_place = change.details["changed_at"] is not None
-    by_mean = found_place and (change.p_value or 1.0) <= max(drift.p_value or 1.0, CLEAR)
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no test of drift.")
-    mean = max(1e-300, abs(float(losses.mean())))
-    # What no test finds is sized by ranks, whose room depends on the rows alone.
-    sized = by_mean and p <= LEVEL
-    effects = _mean_effect(change, mean) if sized else (abs(float(drift) - 0.5), _distance(drift), DRIFT)
+    forecast, came = _forecast(name, losses, batch, m.generator("CAL601")), m.counted_in_order()
+    drift, change = _drift(came, m.confidence), change_of_mean(m, came, timed=timed)
+    low, high = float(forecast.low or 0.0), float(forecast.high or 0.0)
     return replace(
         base,
-        evidence=change if by_mean else drift,
-        p_value=min(1.0, p * (1 if timed else UNTIMED)),
-        effect=effects[0],
-        effect_low=effects[1],
-        effect_high=None if sized else effects[0] + _drift_room(rows.n, m.confidence),
-        tolerance=effects[2],
-        rows_needed=int(np.ceil(rows.n * (_drift_room(rows.n, m.confidence) / DRIFT) ** 2)),
-        # The order of a file need not mean anything: only a stated time makes it a fault.
-        cap="issue" if timed else "note",
-        fault=_mean_fault(name, change, timed=timed) if by_mean else _fault(float(drift), timed=timed),
-        clean=f"The next {what} will have {_article(name)} between {_end(name, low, 'low')} and "
-        f"{_end(name, high, 'high')}, with probability {100 * (1 - ALPHA):.0f} %; "
+        **_drift_result(drift, change, name, float(losses.mean()), m.confidence, timed=timed),
+        clean=f"The next {_rows_in_words(batch)} will have {_article(name)} between {_end(name, low, 'low')} "
+        f"and {_end(name, high, 'high')}, with probability {100 * (1 - ALPHA):.0f} %; "
         f"it is {_number(name, float(losses.mean()))} here.",
-        where=("later" if float(drift) > 0.5 else "earlier") + (" rows" if timed else " rows of the file")
-        if not (timed and by_mean)
-        else f"since {change.details['changed_at']}",
         estimates=(forecast, drift, change),
         pictures=(_picture(came, m.confidence),),
         rows=_rows_since(change) if timed else None,
         promise="forecast",
         slices="time" if timed else "",
     )
+
+
+def _rows_in_words(batch: int) -> str:
+    return "row" if batch == 1 else f"{batch} rows"
+
+
+def _forecast(name: str, losses: np.ndarray, batch: int, generator: np.random.Generator) -> Estimate:
+    """The mean loss of the next batch from those of batches made at random of these rows."""
+    order = generator.permutation(len(losses))[: batch * (len(losses) // batch)]
+    means = losses[order].reshape(-1, batch).mean(axis=1)
+    low, high = forecast_losses(means, ALPHA).interval()
+    return Estimate(
+        name=f"{name.removesuffix(MIDPOINT)} of the next {_rows_in_words(batch)}",
+        value=float(losses.mean()), low=float(low), high=float(high), confidence=1 - ALPHA, n=len(losses),
+        method=f"conformal interval from {len(means)} batches of {batch} rows in random order (Holland 2020)"
+        + ("; errors are those of the midpoints of the intervals" if name.endswith(MIDPOINT) else ""),
+    )  # fmt: skip
+
+
+def _drift_result(
+    drift: Estimate, change: Estimate, name: str, mean: float, confidence: float, *, timed: bool
+) -> dict[str, Any]:
+    """Evidence, effect and sentence of a change of the losses along the time or the file."""
+    # Ranks see a small change of all losses, means a large change of a few: both are tests of one null.
+    p = min(1.0, 2 * min(e.p_value if e.p_value is not None else 1.0 for e in (drift, change)))
+    # Where both find a change its size in the unit of the loss says more than a chance.
+    found_place = change.details["changed_at"] is not None
+    by_mean = found_place and (change.p_value or 1.0) <= max(drift.p_value or 1.0, CLEAR)
+    # What no test finds is sized by ranks, whose room depends on the rows alone.
+    sized = by_mean and p <= LEVEL
+    ranks = abs(float(drift) - 0.5), _distance(drift), DRIFT
+    effect, low, tolerance = _mean_effect(change, max(1e-300, abs(mean))) if sized else ranks
+    rows = int(drift.n or 0)
+    room = _drift_room(rows, confidence)
+    side = "later" if float(drift) > 0.5 else "earlier"
+    return {
+        "evidence": change if by_mean else drift,
+        "p_value": min(1.0, p * (1 if timed else UNTIMED)),
+        "effect": effect,
+        "effect_low": low,
+        "effect_high": None if sized else effect + room,
+        "tolerance": tolerance,
+        "rows_needed": int(np.ceil(rows * (room / DRIFT) ** 2)),
+        # The order of a file need not mean anything: only a stated time makes it a fault.
+        "cap": "issue" if timed else "note",
+        "fault": _mean_fault(name, change, timed=timed) if by_mean else _fault(float(drift), timed=timed),
+        "where": f"since {change.details['changed_at']}"
+        if timed and by_mean
+        else f"{side} rows{'' if timed else ' of the file'}",
+    }
 
 
 def _drift_room(n: int, confidence: float) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.groups import FEWEST_ROWS, group_rows, memberships
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
 from calipers.exceptions import InputError
 from calipers.inference import (
     Moments,
@@ -19,7 +19,8 @@ from calipers.inference import (
     normal_quantile,
     sidak_confidence,
 )
-from calipers.inputs.rows import Rows, attribute_names
+from calipers.inputs.derived_columns import attribute_names
+from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
 

@@ -1,4 +1,4 @@
-"""A repair of stated uncertainty: chosen by evidence, judged on untouched rows, kept as data.
+"""A repair of stated uncertainty: chosen by evidence, evaluated on untouched rows, kept as data.
 
 `Repair` is what ``audit.repair()`` gives; `load_repair` reads a saved one; `RepairedClassifier` and
 `RepairedRegressor` put one behind a fitted model.

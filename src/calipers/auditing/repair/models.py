@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -18,9 +18,12 @@ class _RepairedModel(BaseEstimator):
     ``fit`` fits nothing. The model was trained and the repair chosen on other rows already.
     """
 
-    estimator: Any
-    repair: Any
-    groups: Any
+    _task: ClassVar[str]
+
+    def __init__(self, estimator: Any, repair: Any, *, groups: Any = None) -> None:
+        self.estimator = estimator
+        self.repair = repair
+        self.groups = groups
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check that the repair fits the model; neither is changed.
@@ -38,7 +41,7 @@ class _RepairedModel(BaseEstimator):
             raise InputTypeError(
                 f"repair must be what audit.repair() or load_repair gives, got {type(self.repair).__name__}."
             )
-        if self.repair.rule.task != self._task():
+        if self.repair.rule.task != self._task:
             raise InputError(f"the repair is of {self.repair.rule.task}, {type(self).__name__} is not.")
         check_is_fitted(self.estimator)
         self.fitted_ = True
@@ -82,9 +85,6 @@ class _RepairedModel(BaseEstimator):
             )
         return found
 
-    def _task(self) -> str:
-        raise TypeError(f"{type(self).__name__} has no task.")  # pragma: no cover - abstract
-
 
 class RepairedClassifier(ClassifierMixin, _RepairedModel):
     """A fitted classifier whose probabilities, p-values or sets go through a repair.
@@ -115,10 +115,7 @@ class RepairedClassifier(ClassifierMixin, _RepairedModel):
     (5, 2)
     """
 
-    def __init__(self, estimator: Any, repair: Any, *, groups: Any = None) -> None:
-        self.estimator = estimator
-        self.repair = repair
-        self.groups = groups
+    _task = "classification"
 
     @property
     def classes_(self) -> Any:
@@ -212,9 +209,6 @@ class RepairedClassifier(ClassifierMixin, _RepairedModel):
             stated["sets"] = self.estimator.predict_set(X, alpha=rule.alphas[0])
         return self._applied(stated, X, groups)
 
-    def _task(self) -> str:
-        return "classification"
-
 
 class RepairedRegressor(RegressorMixin, _RepairedModel):
     """A fitted regressor with ``predict_interval`` whose intervals go through a repair.
@@ -244,10 +238,7 @@ class RepairedRegressor(RegressorMixin, _RepairedModel):
     True
     """
 
-    def __init__(self, estimator: Any, repair: Any, *, groups: Any = None) -> None:
-        self.estimator = estimator
-        self.repair = repair
-        self.groups = groups
+    _task = "regression"
 
     def predict_interval(self, X: Any, alpha: Any = None, groups: Any = None) -> np.ndarray:
         """Repaired intervals (n, 2), or (n, 2, L), at the level of the audit.
@@ -273,6 +264,3 @@ class RepairedRegressor(RegressorMixin, _RepairedModel):
             )
         stated = {"intervals": self.estimator.predict_interval(X, alpha=level)}
         return np.asarray(self._applied(stated, X, groups)["intervals"])
-
-    def _task(self) -> str:
-        return "regression"

@@ -225,7 +225,7 @@ def _indicators(cells: np.ndarray, partitions: list[Partition]) -> np.ndarray:
 def _conditional(phi: np.ndarray, new: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
     """The threshold of each new row of indicators; infinite where the program has no bound."""
     finite = np.isfinite(scores)
-    # A score of -inf is always covered; its pull on b is that of a score below all others.
+    # A score of -inf is always covered; its weight on b is that of a score below all others.
     bottom = scores[finite].min(initial=0.0) - 1.0
     S = np.where(finite, scores, np.where(scores > 0, scores[finite].max(initial=0.0) + 1.0, bottom))
     use = phi.any(axis=0)
@@ -268,13 +268,13 @@ class _PinballProgram:
 
     def coefficients(self, row: np.ndarray) -> np.ndarray | None:
         """b with the new row of indicators among the others; None where there is no bound."""
-        pull = -(1 - self.alpha) * (1 - _LESS) * row
-        b = self._solved(pull - self.far_weights @ self.phi, self.near)
+        new_row = -(1 - self.alpha) * (1 - _LESS) * row
+        b = self._solved(new_row - self.far_weights @ self.phi, self.near)
         if b is not None and not self.near.all():
             away = self.scores - self.phi @ b
             b = b if np.all((self.far_weights * away)[~self.near] >= 0) else None
         if b is None and not self.near.all():
-            b = self._solved(pull, np.ones(len(self.scores), dtype=bool))
+            b = self._solved(new_row, np.ones(len(self.scores), dtype=bool))
         return b
 
     def _solved(self, balance: np.ndarray, rows: np.ndarray) -> np.ndarray | None:

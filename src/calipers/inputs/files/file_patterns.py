@@ -64,7 +64,9 @@ def distinct(files: Iterable[str]) -> list[str]:
 def _expand_address(address: str, storage: dict[str, Any]) -> list[str]:
     if not has_wildcard(address) and is_readable(address):
         return [address]
-    fsspec = import_optional("fsspec", purpose="patterns and folders of addresses", install="calipers[lake]")
+    fsspec = import_optional(
+        "fsspec", purpose="patterns and folders of addresses", install="calipers[storage]"
+    )
 
     def listed() -> list[str]:
         system, path = fsspec.url_to_fs(address, **for_fsspec(address, storage))

@@ -141,7 +141,7 @@ def open_packed(path: str, compression: str) -> IO[bytes]:
     if compression == "gzip":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if compression == "zstd":
-        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[lake]")
+        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[storage]")
         return arrow.input_stream(path, compression="zstd")  # type: ignore[no-any-return]
     return open(path, "rb")  # noqa: PTH123
 
@@ -198,7 +198,7 @@ def packed_into(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=file, mode="wb") as stream:
             yield stream  # type: ignore[misc]
     elif compression == "zstd":
-        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[lake]")
+        arrow = import_optional("pyarrow", purpose="files ending in .zst", install="calipers[storage]")
         sink = arrow.BufferOutputStream()  # a compressed stream closes what it is packed into
         with arrow.CompressedOutputStream(sink, "zstd") as stream:
             yield stream

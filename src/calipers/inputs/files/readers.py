@@ -263,7 +263,7 @@ class FsspecReader(Reader):
 
         if format_of(path)[0].name != "parquet":
             raise InputError(f"{path} must be parquet to be streamed from its address.")
-        import_optional("pyarrow", purpose="such addresses", install="calipers[lake]")
+        import_optional("pyarrow", purpose="such addresses", install="calipers[storage]")
         self.path, self.storage, self.folders = path, dict(storage), folder_columns(path)
         with of_store(path, self._open) as file:
             self.groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
@@ -275,7 +275,7 @@ class FsspecReader(Reader):
     def _open(self) -> Any:
         import pyarrow.parquet as parquet
 
-        fsspec = import_optional("fsspec", purpose="such addresses", install="calipers[lake]")
+        fsspec = import_optional("fsspec", purpose="such addresses", install="calipers[storage]")
         handle = fsspec.open(self.path, "rb", **for_fsspec(self.path, self.storage)).open()
         return parquet.ParquetFile(handle)
 

@@ -46,7 +46,7 @@ def difficulty_concordance(
     n_draws : int
         Pairs of groups, T in the paper.
     n_permutations : int
-        Shuffles of the size behind the p-value and the null band.
+        Shuffles of the size behind the p-value and the null band (``n_draws`` of the other metrics).
     sample_weight : array (n,), optional
         Whole numbers: repetitions of the rows.
     confidence : float

@@ -99,33 +99,17 @@ def _mean_gap(
     return replace(estimate, reason=reason)
 
 
-_NO_NULL = "no value is the one a sound predictor should read"
-
-ENTRIES = (
-    MetricEntry(
-        function=deficit,
-        question="adaptive",
-        inputs=("ranks", "size"),
-        direction="lower",
-        good="0, together with a small excess",
-        bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t for the rows that carry the noise",
-        merge="counts",
-        weighted=True,
-        array_api=True,
-    ),
-    MetricEntry(
-        function=excess,
-        question="adaptive",
-        inputs=("ranks", "size"),
-        direction="lower",
-        good="0, together with a small deficit",
-        bounds=(0.0, float("inf")),
-        no_null=_NO_NULL,
-        interval="Student t for the rows that carry the noise",
-        merge="counts",
-        weighted=True,
-        array_api=True,
-    ),
+_DEFICIT = MetricEntry(
+    function=deficit,
+    question="adaptive",
+    inputs=("ranks", "size"),
+    direction="lower",
+    good="0, together with a small excess",
+    bounds=(0.0, float("inf")),
+    no_null="no value is the one a sound predictor should read",
+    interval="Student t for the rows that carry the noise",
+    merge="counts",
+    weighted=True,
+    array_api=True,
 )
+ENTRIES = (_DEFICIT, replace(_DEFICIT, function=excess, good="0, together with a small deficit"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import RandomState, as_numpy
+from calipers.deprecation import renamed_arguments
 from calipers.inference import effective_quantile, effective_rows, permutation_test
 from calipers.inputs import check_confidence, check_count, check_same_length, check_vector
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
@@ -20,12 +21,13 @@ _SUBJECT = "a predictor whose width ignores the error"
 _NULL_LEVEL = 0.95
 
 
+@renamed_arguments(n_permutations="n_draws")
 def width_against_error(
     error: Any,
     width: Any,
     *,
     confidence: float = 0.95,
-    n_permutations: int = 999,
+    n_draws: int = 999,
     random_state: RandomState = None,
 ) -> EstimateTable:
     """Signed R-squared and Kendall's tau of interval width against absolute error.
@@ -41,7 +43,7 @@ def width_against_error(
         Width of the interval; or its mean in each bin.
     confidence : float
         Level of the intervals.
-    n_permutations : int
+    n_draws : int
         Shuffles of the width behind the test of R-squared.
     random_state : int, Generator or None
         Source of the shuffles.
@@ -83,7 +85,7 @@ def width_against_error(
     check_same_length(error=error, width=width)
     check_confidence(confidence)
     x, y = in_content_order(x, y)
-    draws = check_count(n_permutations, name="n_permutations")
+    draws = check_count(n_draws, name="n_draws")
     r_squared = _r_squared(x, y, confidence, draws, random_state)
     rows = {"r_squared": r_squared, "kendall_tau": _tau(x, y, confidence)}
     return EstimateTable(rows, title="width against error")

@@ -16,6 +16,7 @@ from calipers.arrays import (
     namespace,
     on_device_of,
 )
+from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import SimulatedLaw, run_sum_permutation_test
 from calipers.inputs import (
@@ -52,6 +53,7 @@ _FEWEST_IN_STRATUM = 5
 _PRODUCTS = ((0, 1), (0, 2), (1, 3), (2, 2), (3, 3))
 
 
+@renamed_arguments(n_permutations="n_draws")
 def t_ss(
     ranks: Any,
     size: Any,
@@ -60,7 +62,7 @@ def t_ss(
     n_bins: int = 50,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_permutations: int = 999,
+    n_draws: int = 999,
     random_state: RandomState = None,
 ) -> Estimate:
     """T-SS, eq. 4: signed R-squared of mean set size on mean true rank over bins of equal ease.
@@ -83,7 +85,7 @@ def t_ss(
         Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
         Level of the interval.
-    n_permutations : int
+    n_draws : int
         Shuffles of the size behind the p-value and the null band.
     random_state : int, Generator or None
         Source of the shuffles.
@@ -130,10 +132,11 @@ def t_ss(
     columns, origin = _with_squares(difficulty, sizes)
     bins = bin_by_ease(columns, score, n_bins, weights, products=_PRODUCTS)
 
-    shuffling = _shuffling(bins, sizes, weights, n_permutations, random_state)
+    shuffling = _shuffling(bins, sizes, weights, n_draws, random_state)
     return _fit("T-SS", bins, origin, confidence, shuffling)
 
 
+@renamed_arguments(n_permutations="n_draws")
 def rank_ss(
     ranks: Any,
     size: Any,
@@ -141,7 +144,7 @@ def rank_ss(
     strata: Any = STRATA,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_permutations: int = 999,
+    n_draws: int = 999,
     random_state: RandomState = None,
 ) -> Estimate:
     """Rank-SS: signed R-squared of mean set size on mean rank over ranges of the true label's rank.
@@ -155,7 +158,7 @@ def rank_ss(
         1-based rank of the true label, and set size.
     strata : sequence of float
         Increasing upper ends. Default: [1] [2,3] [4,6] [7,10] [11,100] [101, inf).
-    sample_weight, confidence, n_permutations, random_state
+    sample_weight, confidence, n_draws, random_state
         As in `t_ss`.
 
     Returns
@@ -185,7 +188,7 @@ def rank_ss(
     columns += [columns[i] * columns[j] for i, j in _PRODUCTS]
     bins = bin_by_strata(columns, difficulty, ends, weights)
 
-    shuffling = _shuffling(bins, sizes, weights, n_permutations, random_state)
+    shuffling = _shuffling(bins, sizes, weights, n_draws, random_state)
     estimate = _fit("Rank-SS", bins, origin, confidence, shuffling)
     thinnest = float(bins.effective_mass[bins.filled].min())
     if estimate.low is None or thinnest >= _FEWEST_IN_STRATUM:
@@ -294,13 +297,13 @@ def _undefined(means: np.ndarray) -> str:
 
 
 def _shuffling(
-    bins: Binned, size: Array, weights: Weights | None, n_permutations: int, random_state: RandomState
+    bins: Binned, size: Array, weights: Weights | None, n_draws: int, random_state: RandomState
 ) -> Callable[[], SimulatedLaw | None]:
     """What draws the law under shuffled sizes; it gives None for importance weights.
 
     Sizes are shuffled from their sorted order, so that neither order nor split of the rows matters.
     """
-    draws = check_count(n_permutations, name="n_permutations")
+    draws = check_count(n_draws, name="n_draws")
 
     def draw() -> SimulatedLaw | None:
         if weights is not None and not weights.whole:
@@ -325,7 +328,7 @@ def _shuffling(
 
 
 def _law_of_many(
-    bins: Binned, runs: np.ndarray, shares: np.ndarray, n_permutations: int, random_state: RandomState
+    bins: Binned, runs: np.ndarray, shares: np.ndarray, n_draws: int, random_state: RandomState
 ) -> SimulatedLaw:
     """The law under shuffled sizes when there are too many rows to shuffle.
 
@@ -336,7 +339,7 @@ def _law_of_many(
     means = bins.means()
     size = float(np.sum(bins.mass[filled] * means[1, filled])) / total
     square = float(np.sum(bins.mass[filled] * means[3, filled])) / total
-    z = rng.normal(size=(n_permutations, len(runs))) * np.sqrt(runs)
+    z = rng.normal(size=(n_draws, len(runs))) * np.sqrt(runs)
     spread = np.sqrt(max(0.0, square - size**2))
     sums = size * runs + spread * (z - runs / total * z.sum(axis=1, keepdims=True))
     return SimulatedLaw(signed_square(means[0, filled], sums @ shares / bins.mass[filled]))

@@ -3,8 +3,8 @@
 Cross-fit scores of different folds are dependent: every fold trains the models of the others, and the
 row-wise test of their mean accuses sound predictors in 9 to 12 % of all cases at the 5 % level. Folds
 taken one after the other are not: the model of a fold saw only earlier folds, so given the past its
-pulls h - t are fixed and the fold's coverage is fresh. Each step has an exact p-value given the past, steps
-are therefore independent under the null, and Fisher's rule combines them without approximation.
+deviations h - t are fixed and the fold's coverage is fresh. Each step has an exact p-value given the past,
+steps are therefore independent under the null, and Fisher's rule combines them without approximation.
 
 Every step is a permutation test given the number covered or, with an alpha per row, a draw from the
 conditional law of `null_outcomes`: both test "flat".
@@ -39,24 +39,24 @@ def fisher(log_p_values: np.ndarray) -> float:
 
 
 def _step(step: Fold, covered: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> list[float]:
-    """Per side, log P(sum of (h - t) z at least as large), given the pulls h - t fixed by earlier rows."""
+    """Per side, log P(sum of (h - t) z at least as large) given h - t, which earlier rows have fixed."""
     z, t = covered[step.rows].astype(float), target[step.rows]
-    pulls = np.column_stack([clip_to_side(step.predictions, t, side) - t for side in SIDES])
+    deviations = np.column_stack([clip_to_side(step.predictions, t, side) - t for side in SIDES])
     if len(z) > _MANY_ROWS:
-        return [_normal_log_p(pull, z, t) for pull in pulls.T]
-    draws = flat_sums(z, t, pulls, rng)
+        return [_normal_log_p(deviation, z, t) for deviation in deviations.T]
+    draws = flat_sums(z, t, deviations, rng)
     return [
-        float(np.log(monte_carlo_p(float(z @ pull), draw).p_value)) if pull.any() else 0.0
-        for pull, draw in zip(pulls.T, draws.T, strict=True)
+        float(np.log(monte_carlo_p(float(z @ deviation), draw).p_value)) if deviation.any() else 0.0
+        for deviation, draw in zip(deviations.T, draws.T, strict=True)
     ]
 
 
-def _normal_log_p(pull: np.ndarray, z: np.ndarray, t: np.ndarray) -> float:
+def _normal_log_p(deviation: np.ndarray, z: np.ndarray, t: np.ndarray) -> float:
     mean = flat_mean(z, t)
     curvature = mean * (1.0 - mean)
     if not curvature.any():
         return 0.0
-    # Given the number covered, what the pulls have in common cannot show.
-    pull = pull - np.sum(curvature * pull) / np.sum(curvature)
-    excess, variance = np.sum(pull * (z - mean)), np.sum(pull**2 * curvature)
+    # Given the number covered, what the deviations have in common cannot show.
+    deviation = deviation - np.sum(curvature * deviation) / np.sum(curvature)
+    excess, variance = np.sum(deviation * (z - mean)), np.sum(deviation**2 * curvature)
     return float(special.log_ndtr(-excess / np.sqrt(variance))) if variance > 0 else 0.0

@@ -57,7 +57,7 @@ def calibration_error(
     confidence : float
         Level of ``low`` and of ``high``, each for itself: both ends are one-sided.
     n_models : int
-        How many models are judged on these rows; the allowed error is divided by it, so that the bounds
+        How many models are measured on these rows; the allowed error is divided by it, so that the bounds
         hold for all of them, also for the one that is chosen because of its bound.
     n_draws : int
         Draws of the exact test.

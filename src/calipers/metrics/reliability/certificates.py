@@ -32,7 +32,7 @@ def upper_bound(
     """Guaranteed upper bound for the population calibration error (empirical Bernstein form).
 
     With probability at least ``confidence`` over n independent rows, the population error of a model
-    fixed beforehand is at most this number; of all ``n_models`` models at once if several are judged.
+    fixed beforehand is at most this number; of all ``n_models`` models at once if several are measured.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def upper_bound(
     confidence : float
         One-sided level.
     n_models : int
-        Models judged (or classes compared) on the same rows: the allowed error is divided by it.
+        Models measured (or classes compared) on the same rows: the allowed error is divided by it.
 
     Returns
     -------

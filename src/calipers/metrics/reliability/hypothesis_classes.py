@@ -160,7 +160,7 @@ def warn_if_unverifiable_in_sample(n_rows: int, n_features: int) -> bool:
 
     With n < d linearly independent rows, w x can take any signs on them, so the class fits every labelling:
     its Rademacher complexity is 1/2 and nothing about calibration can be verified on the training rows.
-    Judge such a model on rows it was not trained on.
+    Measure such a model on rows it was not trained on.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calipers.exceptions import InputError
+from calipers.exceptions import DeprecatedNameWarning, InputError
 from calipers.metrics import (
     deficit,
     difficulty_concordance,
@@ -18,7 +18,7 @@ from calipers.metrics.adaptivity.concordance import draw_pairs, harder_first
 from calipers.metrics.adaptivity.regression import concordance_balance
 from tests.unit.metrics.adaptivity import brute_force
 
-few = {"n_permutations": 19, "random_state": 0}
+few = {"n_draws": 19, "random_state": 0}
 
 
 @settings(deadline=None, max_examples=50)
@@ -78,7 +78,7 @@ def test_delta_method_error_is_the_numerical_gradient_where_noise_is_small():
     bins = np.repeat(np.arange(8), 10_000)
     ranks = 1 + rng.poisson(np.array([9, 3, 8, 2, 6, 5, 1, 0.5])[bins])
     size = 1.0 + rng.poisson(np.array([5, 9, 7, 3, 8, 1, 2, 0.2])[bins]) + 0.3 * ranks
-    e = t_ss(ranks, size, bins, n_bins=8, n_permutations=1, random_state=0)
+    e = t_ss(ranks, size, bins, n_bins=8, n_draws=1, random_state=0)
     means = np.array([[c[bins == b].mean() for b in range(8)] for c in (ranks, size)])
     noise = [np.cov(ranks[bins == b], size[bins == b]) / 10_000 for b in range(8)]
     gradient = np.empty((2, 8))
@@ -190,7 +190,7 @@ def test_width_against_error_agrees_with_scipy():
     rng = np.random.default_rng(0)
     x, y = np.round(rng.gamma(2, size=200), 1), np.round(rng.gamma(2, size=200), 1)
     # Sums such as 0.1 + 0.2 and 0.3 are tied here; scipy has to be told.
-    table = width_against_error(x, y + x / 2, n_permutations=99, random_state=0)
+    table = width_against_error(x, y + x / 2, n_draws=99, random_state=0)
     assert float(table["kendall_tau"]) == pytest.approx(stats.kendalltau(x, np.round(y + x / 2, 2)).statistic)
     assert float(table["r_squared"]) == pytest.approx(stats.pearsonr(x, y + x / 2).statistic ** 2)
     flat = width_against_error(x, np.ones(200))
@@ -227,6 +227,14 @@ def test_bins_that_share_a_tie_are_no_further_evidence():
     rng = np.random.default_rng(0)
     ease = np.repeat([0.1, 0.5, 0.9], 100)
     ranks, size = 1 + rng.poisson(4 * (1 - ease)), 1 + rng.poisson(3 + 2 * (1 - ease))
-    three, six = (t_ss(ranks, size, ease, n_bins=k, n_permutations=9, random_state=0) for k in (3, 6))
+    three, six = (t_ss(ranks, size, ease, n_bins=k, n_draws=9, random_state=0) for k in (3, 6))
     assert six.value == pytest.approx(three.value)
     assert six.std_error == pytest.approx(three.std_error)
+
+
+@pytest.mark.parametrize(("metric", "n_columns"), [(t_ss, 3), (rank_ss, 2), (width_against_error, 2)])
+def test_the_old_name_of_the_draws_works_and_warns(metric, n_columns):
+    columns = np.random.default_rng(0).integers(1, 9, (n_columns, 60))
+    with pytest.warns(DeprecatedNameWarning, match="n_permutations is now called n_draws"):
+        old = metric(*columns, n_permutations=19, random_state=0)
+    assert str(old) == str(metric(*columns, n_draws=19, random_state=0))

@@ -66,7 +66,7 @@ def test_a_prior_pulls_the_coefficients_towards_its_centre():
     held, less = logistic_gain(x[:, None], z, base, w, centre=0.5, precision=40.0)
     assert 0.5 < held[0] < free[0]
     assert 0 < less < gain
-    # The gradient of the likelihood equals the pull of the prior.
+    # The gradient of the likelihood equals that of the prior.
     assert x @ (z - expit(x * held[0])) == pytest.approx(40.0 * (held[0] - 0.5))
 
 

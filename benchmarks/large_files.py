@@ -1,6 +1,6 @@
-"""A data lake on one machine: each measurement beside a bare scan of the same columns, and its memory.
+"""Files larger than memory: each measurement beside a bare scan of the same columns, and its memory.
 
-    python -m benchmarks.lake --folder DIR --rows 1e6,1e7,1e8 --out lake.json
+    python -m benchmarks.large_files --folder DIR --rows 1e6,1e7,1e8 --out large_files.json
 
 Writes parquet files of ten classes in float32 (about 57 bytes a row) into DIR, one size at a time, measures
 each task in a process of its own (scan and task in turns, the best of a few), and deletes the file.
@@ -77,7 +77,7 @@ def block_of_rows(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
     return columns | {name: np.ascontiguousarray(sets[:, k]) for k, name in enumerate(SETS)}
 
 
-def write_lake(place: Path, n: int, seed: int = 0) -> None:
+def write_file(place: Path, n: int, seed: int = 0) -> None:
     """A parquet file of n rows, written row group by row group."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -123,7 +123,7 @@ def measure_task(place: str, task: str) -> int:
     return engine.passes
 
 
-def audit_lake(place: str) -> int:
+def audit_file(place: str) -> int:
     """The whole audit of a file; the passes it took."""
     from calipers.auditing import audit
     from calipers.engines import FileSource
@@ -147,7 +147,7 @@ def run_task(place: str, task: str, rows: int, repeats: int) -> Measured:
 
     if task == "audit":
         columns: tuple[str, ...] = ("y_true", "ease", "group", *SCORES, *SETS)
-        work: Callable[[], int] = lambda: audit_lake(place)  # noqa: E731
+        work: Callable[[], int] = lambda: audit_file(place)  # noqa: E731
     else:
         columns = TASKS[task][0]
         work = lambda: measure_task(place, task)  # noqa: E731
@@ -165,7 +165,7 @@ def run_task(place: str, task: str, rows: int, repeats: int) -> Measured:
 
 def in_own_process(place: Path, task: str, rows: int, repeats: int) -> Measured:
     """The task in a process of its own, so that its peak of memory is its own."""
-    words = [sys.executable, "-m", "benchmarks.lake", "--one", task, "--file", str(place)]
+    words = [sys.executable, "-m", "benchmarks.large_files", "--one", task, "--file", str(place)]
     words += ["--rows", str(rows), "--repeats", str(repeats)]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
@@ -189,9 +189,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     found: list[Measured] = []
     for rows in (int(float(word)) for word in given.rows.split(",")):
-        place = given.folder / f"lake-{rows}.parquet"
+        place = given.folder / f"rows-{rows}.parquet"
         if not place.exists():
-            write_lake(place, rows)
+            write_file(place, rows)
         try:
             for task in given.tasks.split(","):
                 found.append(in_own_process(place, task, rows, given.repeats))

@@ -1,10 +1,10 @@
 """The cost of 1e9 and 1e12 rows from what was measured: bytes read, states moved, passes, time.
 
-    python -m benchmarks.lake_plan lake.json [lake-1e8.json ...] > plan.md
+    python -m benchmarks.large_file_plan large_files.json [more.json ...] > plan.md
 
 Bytes per row come from a file written for the purpose, sizes of states and times of merges from states that
-have absorbed simulated partitions, seconds per row from the largest size measured by `benchmarks.lake`. The
-first table predicts the larger sizes measured from the smaller ones.
+have absorbed simulated partitions, seconds per row from the largest size measured by
+`benchmarks.large_files`. The first table predicts the larger sizes measured from the smaller ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.lake import GROUP_ROWS, TASKS, block_of_rows, write_lake
+from benchmarks.large_files import GROUP_ROWS, TASKS, block_of_rows, write_file
 
 WORKERS = {10**9: 2, 10**12: 1000}
 PARTITIONS = 16
@@ -32,7 +32,7 @@ def row_bytes(columns: tuple[str, ...]) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "rows.parquet")
-        write_lake(place, GROUP_ROWS)
+        write_file(place, GROUP_ROWS)
         group = parquet.ParquetFile(place).metadata.row_group(0)
         sizes = {
             group.column(i).path_in_schema: group.column(i).total_compressed_size
