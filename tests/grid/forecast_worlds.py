@@ -11,17 +11,19 @@ from sklearn.naive_bayes import GaussianNB
 from calipers.performance import (
     AlgorithmPerformance,
     CandidatePerformance,
+    GroupMonitor,
     LabelFreePerformance,
     LossMonitor,
     PromiseMonitor,
     RiskMonitor,
     SymbolicPerformance,
     compare_algorithms,
+    exchangeability_test,
     forecast_learning_curves,
     forecast_losses,
     shifted_intervals,
 )
-from tests.grid.coverage_worlds import draw_covered
+from tests.grid.coverage_worlds import draw_covered, group_of, level
 from tests.grid.readings import Reading
 from tests.grid.regimes import Regime
 from tests.unit.performance.algorithms import MeanModel
@@ -143,12 +145,40 @@ def loss_monitor(rng: np.random.Generator, regime: Regime) -> list[Reading]:
 
 def promise_monitor(rng: np.random.Generator, regime: Regime) -> list[Reading]:
     """Trial of the monitor of a promise that is kept, at either side."""
-    alpha = ALPHA if regime.events is None else regime.events / regime.n
     covered, found = draw_covered(rng, rng.random(regime.n), regime), []
     for side in ("under", "both"):
-        monitor = PromiseMonitor(alpha=alpha, side=side, n_calibration=regime.n_calibration).update(covered)
+        monitor = PromiseMonitor(alpha=level(regime), side=side, n_calibration=regime.n_calibration).update(
+            covered
+        )
         found.append(guaranteed(f"no false alarm, {side}", not monitor.alarm_, 0.95))
     return found
+
+
+def group_monitor(rng: np.random.Generator, regime: Regime) -> list[Reading]:
+    """Trial of the monitor of a promise that is kept in four groups, named beforehand or not."""
+    x = rng.random(regime.n)
+    covered, groups, found = draw_covered(rng, x, regime), group_of(x), []
+    for known in (range(4), None):
+        monitor = GroupMonitor(known, alpha=level(regime), n_calibration=regime.n_calibration)
+        alarm = monitor.update(covered, groups).alarm_
+        words = "groups as they appear" if known is None else "known groups"
+        found.append(guaranteed(f"no false alarm, {words}", not alarm, 0.95))
+    return found
+
+
+def exchangeable(rng: np.random.Generator, regime: Regime) -> list[Reading]:
+    """Trial of the test of exchangeability: half as many test rows as calibration rows, of one law."""
+    n = regime.n
+    scores = losses(rng, n + n // 2, regime)
+    X = np.column_stack([scores, losses(rng, len(scores), regime)])
+    table = exchangeability_test(
+        X[:n], X[n:], calibration_scores=scores[:n], test_scores=scores[n:], random_state=rng
+    )
+    adjusted = min(float(e.details["adjusted_p_value"]) for e in table.values())
+    single = [
+        Reading(key, p_value=e.p_value, asks_test=True, reason=e.reason or "") for key, e in table.items()
+    ]
+    return [*single, Reading("either", p_value=adjusted, asks_test=True)]
 
 
 def risk_monitor(rng: np.random.Generator, regime: Regime) -> list[Reading]:

@@ -27,7 +27,7 @@ promise in a regime. This page is written by `python -m tests.grid.page` from th
 
 The bars: an interval at 95 % holds the truth in at least {bar:.0f} % of the runs, a test of a true null rejects in
 at most {size05:.0f} % at the level 5 % and {size01:.1f} % at 1 %, a guarantee holds as often as it says, all beyond
-Monte-Carlo error (a tail of 0.001; a cell has 20 to 300 runs, more where the first did not decide).
+Monte-Carlo error (a tail of 0.001; a cell has {fewest} to {most} runs, more where the first did not decide).
 
 | what | how many | lowest or highest | missed bars |
 |---|---|---|---|
@@ -43,7 +43,7 @@ A pair such as `96 · 4` says that intervals (or the guarantee) held in 96 % of 
 number is given. "promised" is 95 unless a guarantee names another probability. Columns: sound models with that many
 rows; 200 to 2000 rows where the model hardly ever errs, knows nothing, or errs by different amounts in different
 places (with heavy tails); 0.2 to 10 expected events; scores, sizes or groups that tie or are constant; weights;
-single precision; rows in clusters of five; 19 or 200 calibration rows.
+single precision; clusters of five rows, of which half share place and luck; 19 or 200 calibration rows.
 
 | promise | promised | {header} |
 |---|---|{rule}|
@@ -142,13 +142,23 @@ def missing_numbers(found: list[tuple[str, Regime, str, Count]]) -> tuple[int, i
     return asked, missing, why
 
 
+def runs_of_cells(found: list[tuple[str, Regime, str, Count]]) -> list[int]:
+    """Runs of every cell in which something was asked: those of the key that was asked for most often."""
+    runs: dict[tuple[str, str], int] = {}
+    for name, regime, _, count in found:
+        cell = (name, regime.name)
+        runs[cell] = max(runs.get(cell, 0), count.runs)
+    return [most for most in runs.values() if most]
+
+
 def page(records: Records) -> str:
     """The text of the page."""
     found = counts_of(records)
     asked, missing, why = missing_numbers(found)
+    runs = runs_of_cells(found)
     reasons = "\n".join(f"- {reason} ({'; '.join(sorted(where))})" for reason, where in why.items())
     return TEXT.format(
-        cells=len({(name, regime.name) for name, regime, *_ in found}),
+        cells=len(runs), fewest=min(runs), most=max(runs),
         bar=100 * INTERVAL_BAR, size05=100 * SIZE_BARS[0.05], size01=100 * SIZE_BARS[0.01],
         summary=summary(found), missing=missing, asked=asked, share=100 * missing / max(asked, 1),
         header=" | ".join(COLUMNS), rule="---|" * (len(COLUMNS) - 1) + "---", rows=table(found), reasons=reasons,

@@ -20,7 +20,7 @@ from tests.grid import probability_worlds as probability
 from tests.grid import repair_worlds as repair
 from tests.grid.metric_trials import able
 from tests.grid.readings import Reading
-from tests.grid.regimes import CALIBRATION, CONSTANT, EVENTS, IMPORTANCE, SINGLE, SIZES, TIES, Regime
+from tests.grid.regimes import CALIBRATION, CONSTANT, EVENTS, SINGLE, SIZES, TIES, Regime
 
 Trial = Callable[[np.random.Generator, Regime], list[Reading]]
 # Runs of a cell: the first number, and more while its counts do not lie on the safe side.
@@ -75,7 +75,7 @@ METRICS = (
     without(metric("worst_slab_coverage", coverage.searched("worst_slab_coverage", n_directions=50), up_to(2000, SIZES), EVENTS, CONSTANT, SINGLE[:1], runs=COSTLY), "uneven"),
     without(metric("failing_regions", coverage.searched("failing_regions", keep="all"), SIZES, EVENTS, CONSTANT, SINGLE[:1], runs=COSTLY), "uneven"),
     without(metric("ert", coverage.excess_risk("ert"), up_to(200, SIZES), CONSTANT, runs=DEAR), "uneven"),
-    Promise("ert_table", coverage.excess_risk("ert_table"), (SIZES[0], SIZES[3], IMPORTANCE[0]), DEAR),
+    without(metric("ert_table", coverage.excess_risk("ert_table"), (SIZES[0], SIZES[3]), runs=DEAR), "uneven"),
     *(metric(name, probability.scored(name), *ROWS) for name in SCORED),
     without(metric("calibration_tests", probability.scored("calibration_tests"), *ROWS), "hopeless", "uneven"),
     metric("smooth_calibration_error", probability.scored("smooth_calibration_error"), up_to(200, SIZES), EVENTS[1:2], TIES[1:2], CONSTANT, runs=DEAR),
@@ -109,6 +109,8 @@ OTHERS = (
     Promise("LossMonitor", forecast.loss_monitor, LOSSES, COSTLY),
     Promise("PromiseMonitor", forecast.promise_monitor, (SIZES[0], SIZES[3], SIZES[7], *EVENTS, *CALIBRATION), COSTLY),
     Promise("RiskMonitor", forecast.risk_monitor, up_to(2000, LOSSES, "uneven"), COSTLY),
+    Promise("GroupMonitor", forecast.group_monitor, (SIZES[0], SIZES[3], SIZES[7], *EVENTS, *CALIBRATION), COSTLY),
+    Promise("exchangeability_test", forecast.exchangeable, LOSSES),
     Promise("shifted_intervals", forecast.shifted, LOSSES),
     Promise("LabelFreePerformance", forecast.label_free, (*SIZES[3:7], TIES[1], *CONSTANT), DEAR),
     Promise("conformal_quantile", repair.quantile, (*LOSSES, Regime(5))),
@@ -118,6 +120,8 @@ OTHERS = (
     Promise("ConformalRegressor", repair.regressor, (*LOSSES, Regime(5))),
     Promise("TransductiveKNNClassifier", repair.transductive, (*up_to(200, SIZES, "uneven"), TIES[1], *CONSTANT), COSTLY),
     Promise("DifficultyBins", repair.bins, (Regime(90), Regime(200), Regime(200, "near-perfect"), TIES[1]), COSTLY),
+    Promise("AdaptiveConformal", repair.adaptive, (*up_to(200, SIZES), TIES[1], *CONSTANT, SINGLE[0]), DEAR),
+    Promise("SelectiveClassifier", repair.silent, sum(SMALL, SINGLE)),
     Promise("tune_predictor", repair.tuned, SETS, COSTLY),
     Promise("IsotonicCalibrator", repair.isotonic, SCORES, COSTLY),
     Promise("VennAbersCalibrator", repair.venn_abers, (*up_to(200, SIZES), TIES[1], *CONSTANT), DEAR),

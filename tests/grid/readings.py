@@ -60,6 +60,11 @@ class Count:
     reasons: dict[str, int] = field(default_factory=dict)
 
     @property
+    def runs(self) -> int:
+        """Runs in which the key was asked for."""
+        return max(self.intervals + self.no_interval, self.tests + self.no_test)
+
+    @property
     def bar(self) -> float:
         """Least share of intervals or guarantees that must hold."""
         return INTERVAL_BAR if self.level is None else self.level

@@ -52,7 +52,12 @@ IMPORTANCE = (
     Regime(200, "uneven", "importance weights"),
     Regime(2000, "near-perfect", "importance weights"),
 )
-CLUSTERS = (Regime(200, "sound", "clusters"),)
+CLUSTERS = (
+    Regime(200, "sound", "clusters"),
+    Regime(2000, "sound", "clusters"),
+    Regime(2000, "uneven", "clusters"),
+)
+CLUSTER_SIZE = 5
 CALIBRATION = (Regime(200, n_calibration=19), Regime(2000, n_calibration=200))
 
 
@@ -68,9 +73,22 @@ def places(rng: np.random.Generator, regime: Regime) -> tuple[np.ndarray, np.nda
     if regime.form == "constant":
         return np.full(n, 0.5), None
     if regime.form != "importance weights":
-        return rng.random(n), None
+        return uniforms(rng, regime), None
     x = (np.sqrt(1.0 + 8.0 * rng.random(n)) - 1.0) / 2.0
     return x, 1.0 / (0.5 + x)
+
+
+def uniforms(rng: np.random.Generator, regime: Regime) -> np.ndarray:
+    """A uniform number per row; in clusters half of the rows have that of the first row of their cluster."""
+    drawn = rng.random(regime.n)
+    if regime.form != "clusters":
+        return drawn
+    return np.where(rng.random(regime.n) < 0.5, drawn[CLUSTER_SIZE * cluster_codes(regime)], drawn)
+
+
+def cluster_codes(regime: Regime) -> np.ndarray:
+    """The cluster of every row."""
+    return np.arange(regime.n) // CLUSTER_SIZE
 
 
 TIED_PLACES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -84,7 +102,9 @@ def population_places(regime: Regime, size: int = 20_000) -> np.ndarray:
 
 
 def in_form(data: dict[str, np.ndarray], weight: np.ndarray | None, regime: Regime) -> dict[str, Any]:
-    """The rows as the regime gives them: in single precision, compressed to weights, or with weights."""
+    """The rows as the regime gives them: in single precision, compressed to weights, with weights or clusters."""
+    if regime.form == "clusters":
+        return data | {"cluster": cluster_codes(regime)}
     if regime.form == "float32":
         return {name: single(values) for name, values in data.items()}
     if regime.form == "whole weights":

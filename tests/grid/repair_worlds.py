@@ -18,6 +18,7 @@ from calipers.calibration import (
     loss_ratio,
 )
 from calipers.conformal import (
+    AdaptiveConformal,
     ConformalClassifier,
     ConformalRegressor,
     TransductiveKNNClassifier,
@@ -31,10 +32,11 @@ from calipers.conformal import (
 from calipers.difficulty import DifficultyBins
 from calipers.metrics import calibration_error, selective_risk, selective_threshold
 from calipers.metrics.reliability import in_sample_isotonic_bound
+from calipers.performance import SelectiveClassifier
 from tests.grid.forecast_worlds import guaranteed, losses
 from tests.grid.probability_worlds import stated, true_probability
 from tests.grid.readings import Reading, estimate_reading
-from tests.grid.regimes import Regime, places, population_places
+from tests.grid.regimes import Regime, places, population_places, single
 from tests.unit.conformal.worlds import FirstColumn, KnownProbabilities, labelled
 
 ALPHA = 0.1
@@ -103,6 +105,24 @@ def regressor(rng: np.random.Generator, regime: Regime) -> list[Reading]:
     strict.conformalize(np.zeros((n, 1)), rng.random(n))
     width = strict.predict_interval(np.zeros((1, 1)), ALPHA)[0, 1]
     return [guaranteed("interval", low <= y[-1] <= high), guaranteed("pac", width >= 1 - ALPHA, 0.9)]
+
+
+def adaptive(rng: np.random.Generator, regime: Regime) -> list[Reading]:
+    """Trial of the level that follows misses: the share of misses along time, on rows that drift at will."""
+    n, step = regime.n, 0.05
+    X = np.zeros((n + 50, 1))
+    drift = np.linspace(1.0, 20.0 if regime.model == "uneven" else 1.0, len(X))
+    y = drift * losses(rng, len(X), regime) + (regime.model == "hopeless") * 100.0 * (np.arange(len(X)) >= 50)
+    predictor = ConformalRegressor(FrozenEstimator(FirstColumn())).conformalize(X[:50], y[:50])
+    missed = []
+    for window in (None, 30):
+        model = AdaptiveConformal(predictor, alpha=ALPHA, step=step, window=window)
+        model.run(X[50:], y[50:])
+        missed.append(1 - np.mean(model.covered_))
+    bound = (1 - ALPHA + step) / (step * n)
+    words = ("scores stay", "scores of the last rows")
+    held = [abs(share - ALPHA) <= bound + 1e-12 for share in missed]
+    return [guaranteed(key, kept, 1.0) for key, kept in zip(words, held, strict=True)]
 
 
 def transductive(rng: np.random.Generator, regime: Regime) -> list[Reading]:
@@ -279,6 +299,18 @@ def threshold(rng: np.random.Generator, regime: Regime) -> list[Reading]:
     at = e.details["threshold"]
     risk = 0.0 if at is None or not e.value else float(mean_error_above(at, regime))
     return [guaranteed("risk of the rows kept", risk <= 0.2 + 1e-3, 0.95)]
+
+
+def silent(rng: np.random.Generator, regime: Regime) -> list[Reading]:
+    """Trial of the classifier that answers where it is certain: new answers are wrong in at most a fifth."""
+    x, _ = places(rng, regime)
+    y = np.where(rng.random(len(x)) < error_at(x, regime), 0, 1)
+    P = np.column_stack([(1 - x) / 2, (1 + x) / 2])
+    model = SelectiveClassifier(FrozenEstimator(KnownProbabilities(labels=range(2))), risk=0.2)
+    model.certify(single(P) if regime.form == "float32" else P, y)
+    answers = np.isfinite(model.threshold_)
+    risk = float(mean_error_above(2 * model.threshold_ - 1, regime)) if answers else 0.0
+    return [guaranteed("answers", risk <= 0.2 + 1e-3, 0.95)]
 
 
 def risk_band(rng: np.random.Generator, regime: Regime) -> list[Reading]:

@@ -1,6 +1,6 @@
 """Run the grid: every promise in every regime, with as many runs as decide; finished cells are kept.
 
-``python -m tests.grid.running [--only NAME ...] [--cache FOLDER]`` writes tests/grid/records.json, from which
+``python -m tests.grid.running [--only NAME ...] [--missing] [--cache FOLDER]`` writes tests/grid/records.json, from which
 ``python -m tests.grid.page`` writes the page of the site.
 """
 
@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,18 @@ def one_run(promise: Promise, regime: Regime, run: int) -> list[Reading]:
         return promise.trial(np.random.default_rng([seed, run]), regime)
 
 
-def run_promise(promise: Promise, cache: ResumableCache, report: Any = None) -> dict[str, dict[str, Any]]:
-    """All cells of a promise, in the form in which they are stored."""
+def run_promise(
+    promise: Promise,
+    cache: ResumableCache,
+    report: Any = None,
+    kept: Mapping[str, dict[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """All cells of a promise, in the form in which they are stored; those that are ``kept`` are not run."""
     stored = {}
     for regime in promise.regimes:
+        if kept is not None and regime.name in kept:
+            stored[regime.name] = kept[regime.name]
+            continue
         part = f"{zlib.crc32(f'{promise.name}|{regime.name}|{promise.runs}'.encode()):08x}"
         start = time.perf_counter()
         stored[regime.name] = cache.get(part, lambda regime=regime: to_json(run_cell(promise, regime)))
@@ -94,11 +103,13 @@ def main(words: list[str] | None = None) -> int:
     """Run the promises that are named, or all, and keep their cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=None, help="promises to run")
+    parser.add_argument("--missing", action="store_true", help="run only cells that have not been recorded")
     parser.add_argument("--cache", default=None, help="folder of finished cells")
     chosen = parser.parse_args(words)
     cache = ResumableCache.open(chosen.cache, "grid")
     for name in chosen.only or PROMISES:
-        cells = run_promise(PROMISES[name], cache, print_cell)
+        kept = read_records().get(name, {}) if chosen.missing else None
+        cells = run_promise(PROMISES[name], cache, print_cell, kept)
         write_records(read_records() | {name: cells})
     return 0
 

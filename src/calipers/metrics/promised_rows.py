@@ -80,6 +80,11 @@ class PromisedRows:
         """Whether rows are counted: no weights, or repetitions."""
         return self.weights is None or self.weights.whole
 
+    @property
+    def count(self) -> int:
+        """Rows: repeated ones as often as they count, others once."""
+        return round(float(self.mass.sum())) if self.is_whole else len(self)
+
     @cached_property
     def target(self) -> np.ndarray:
         """The promised coverage of every row."""

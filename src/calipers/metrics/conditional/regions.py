@@ -147,7 +147,7 @@ def failing_regions(
     rows, columns = check_promised_rows(
         covered, alpha=alpha, sample_weight=sample_weight, cluster=cluster, X=features.values
     )
-    features, n = replace(features, values=columns["X"]), len(rows)
+    features, n = replace(features, values=columns["X"]), rows.count
     level, n_behind = check_confidence(confidence), check_one_threshold(n_calibration)
     share = check_fraction(search_size, name="search_size", meaning="It is the share of rows that search")
     mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a region")
@@ -156,17 +156,17 @@ def failing_regions(
     if n < 20:
         raise InputError(f"failing_regions needs at least 20 rows, got {n}.")
     rng = generator(random_state)
-    searching, measuring = random_split(features, rows, min(max(int(share * n), 10), n - 10), rng)
-    searching = searching[:_MOST_SEARCHED]
+    cut = min(max(int(share * n), 10), n - 10)
+    split = random_split(features, rows, cut, rng, most=_MOST_SEARCHED)
     rules = _find_rules(
-        features.take(searching), rows.take(searching), mass,
+        features.take(split.search), split.searched, mass,
         check_count(max_conditions, name="max_conditions"), check_count(max_regions, name="max_regions"),
     )  # fmt: skip
-    regions = _regions_with_rows(rules, features.take(measuring), rows.take(measuring), n_behind)
+    regions = _regions_with_rows(rules, features.take(split.measure), split.measured, n_behind)
     stated = {rule_in_words(rule, features): conditions_of(rule, features) for rule in rules}
     estimates = [
         replace(e, details=dict(e.details) | {"conditions": stated[e.name]})
-        for e in _measure(regions, float(rows.mass[measuring].sum()), level, rng)
+        for e in _measure(regions, float(split.measured.mass.sum()), level, rng)
     ]
     return _table(estimates, 1.0 - level if keep == "significant" else None)
 

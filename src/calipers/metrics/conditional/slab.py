@@ -28,6 +28,8 @@ from calipers.results import Estimate
 
 _BLOCK_CELLS = 1 << 16
 _MOST_CATEGORIES = 20
+# Repetitions of rows that search at most.
+_MOST_SEARCHED = 1 << 20
 # Projections closer than this, in spreads of a feature, are one value: rounding must not split ties.
 _TIE = 1e-9
 _ONE_SLAB = (
@@ -145,31 +147,30 @@ def worst_slab_coverage(
     min_mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
     count, level = check_count(n_directions, name="n_directions"), check_confidence(confidence)
     n_behind = check_one_threshold(n_calibration)
-    if len(rows) < 4:
-        raise InputError(f"two halves need at least 4 rows, got {len(rows)}.")
+    if rows.count < 4:
+        raise InputError(f"two halves need at least 4 rows, got {rows.count}.")
     rng = generator(random_state)
-    halves = random_split(features, rows, len(rows) // 2, rng)
-    search, measure = (np.sort(half) for half in halves)
+    split = random_split(features, rows, rows.count // 2, rng, most=max(_MOST_SEARCHED, len(rows)))
+    search, searched, measured = split.search, split.searched, split.measured
     columns, names = scaled_columns(features, search)
-    searched = rows.take(search)
     slab = worst_slab(
         columns[search], _searched_values(searched), min_mass, _directions(columns.shape[1], count, rng),
         None if searched.weights is None else searched.weights.mass,
     )  # fmt: skip
     found = searched.take(np.flatnonzero(slab.holds(columns[search])))
-    inside = rows.take(measure[slab.holds(columns[measure])])
+    inside = measured.take(np.flatnonzero(slab.holds(columns[split.measure])))
     details = {
         "searched": slab.coverage if rows.promised is None else _share(found),
         "searched_mass": slab.mass,
         "rows": _count(inside.mass.sum()),
-        "mass": float(inside.mass.sum() / rows.mass[measure].sum()),
+        "mass": float(inside.mass.sum() / measured.mass.sum()),
         "direction": dict(zip(names, slab.direction.tolist(), strict=True)),
         "low": slab.low,
         "high": slab.high,
     }
     reason = "" if columns[search].any() else _ONE_SLAB
     null = one_stratum(inside, n_behind, "the slab")
-    return _measured(null, details, len(measure), level, reason, rng)
+    return _measured(null, details, measured.count, level, reason, rng)
 
 
 def _searched_values(rows: PromisedRows) -> np.ndarray:
