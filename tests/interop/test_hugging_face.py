@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calipers
-from calipers.integrations import hugging_face_script
+from calipers.integrations import flat_numbers, hugging_face_script
 from tests.interop.peers import foreign, require
 
 RNG = np.random.default_rng(0)
@@ -30,11 +30,13 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def agrees(result: dict[str, Any], found: calipers.auditing.Audit) -> None:
     assert result["severity"] == found.severity
     assert [fault["code"] for fault in result["findings"]] == [f.code for f in found.faults]
-    names = [name for name in found.estimates if name == "coverage" or name.startswith("calibration error")]
-    assert names
-    for name in names:
-        assert result[name] == pytest.approx(float(found.estimates[name]))
-        assert result[f"{name}.high"] == pytest.approx(found.estimates[name].high)
+    numbers = {name: number for name, number in result.items() if name not in {"severity", "findings"}}
+    assert numbers == pytest.approx(flat_numbers(found.estimates))
+    name = next(
+        name for name in found.estimates if name in {"coverage", "calibration error of the top label"}
+    )
+    assert result[name] == pytest.approx(float(found.estimates[name]))
+    assert result[f"{name}.high"] == pytest.approx(found.estimates[name].high)
 
 
 def test_intervals(load):

@@ -12,7 +12,7 @@ import pytest
 import calipers
 from calipers.conformal import ConformalRegressor
 from calipers.exceptions import InputError
-from calipers.integrations import CalipersEvaluator
+from calipers.integrations import CalipersEvaluator, flat_numbers
 from tests.interop.peers import foreign, require
 
 
@@ -41,6 +41,14 @@ def evaluated(mlflow: Any, **arguments: Any) -> tuple[Any, Any]:
     with foreign(), mlflow.start_run() as run:
         result = mlflow.models.evaluate(evaluators="calipers", **arguments)
     return result, mlflow.MlflowClient().get_run(run.info.run_id)
+
+
+def logs_every_number(run: Any, found: calipers.auditing.Audit, name: str) -> None:
+    """The run has the estimate of this name, and all others under the names that MLflow takes."""
+    logged = run.data.metrics
+    assert logged[f"calipers/{name}"] == pytest.approx(float(found.estimates[name]))
+    for key, number in flat_numbers(found.estimates, prefix="calipers/").items():
+        assert logged[key] == pytest.approx(number)
 
 
 def rows(n: int = 600) -> Any:
@@ -104,8 +112,7 @@ def test_a_logged_model_is_asked_for_its_probabilities(mlflow):
     found = calipers.audit(
         y[1::2], probabilities=model.predict_proba(X[1::2]), classes=[0, 1], random_state=0
     )
-    name = next(name for name in found.estimates if name.startswith("calibration error"))
-    assert run.data.metrics[f"calipers/{name}"] == pytest.approx(float(found.estimates[name]))
+    logs_every_number(run, found, "calibration error of class 1")
     assert run.data.tags["calipers.severity"] == found.severity
     assert result.metrics["calipers/severity"] == run.data.metrics["calipers/severity"]
 
@@ -153,8 +160,7 @@ def test_a_column_of_probabilities_is_read_as_the_positive_class(mlflow):
     data = pd.DataFrame({"p": p, "label": (rng.uniform(size=500) < p).astype(int)})
     _, run = evaluated(mlflow, data=data, targets="label", predictions="p", model_type="classifier")
     found = calipers.audit(data["label"], probabilities=p, random_state=0)
-    name = next(name for name in found.estimates if name.startswith("calibration error"))
-    assert run.data.metrics[f"calipers/{name}"] == pytest.approx(float(found.estimates[name]))
+    logs_every_number(run, found, "calibration error of class 1")
 
 
 @pytest.mark.parametrize(

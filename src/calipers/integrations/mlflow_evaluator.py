@@ -99,8 +99,9 @@ class CalipersEvaluator:
         Returns
         -------
         mlflow.models.EvaluationResult
-            Metrics ``calipers/<name>``, ``.low``, ``.high``, ``.p_value``, ``calipers/severity`` (0 none to 3
-            issue) and ``calipers/issues``; artifacts report.html, audit.json and findings.json.
+            Metrics ``calipers/<name>``, ``.low``, ``.high``, ``.p_value``, named as by `flat_numbers` (MLflow
+            takes no parentheses), ``calipers/severity`` (0 none to 3 issue) and ``calipers/issues``;
+            artifacts report.html, audit.json and findings.json.
 
         Raises
         ------

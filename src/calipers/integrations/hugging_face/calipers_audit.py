@@ -24,7 +24,8 @@ Args:
 Returns:
     severity: none, note, warning or issue.
     findings: the faults, each with its code, severity and sentence.
-    Every estimate by name, with .low, .high and .p_value where it has them.
+    Every estimate, with .low, .high and .p_value where it has them, by its name in letters, digits, spaces
+    and _ . - : / only, which every tracker takes: see calipers.integrations.flat_numbers.
 """
 _CITATION = "The Calipers developers. Calipers: how far a model's uncertainty can be trusted."
 
