@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
+from calipers.auditing.group_power import MOST_ROWS, GroupTest
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import CalibrationLaw, CoverageLaw
@@ -24,8 +25,6 @@ from calipers.metrics.reliability.range_law import range_quantile
 
 CHECKS = ("coverage", "group", "calibration")
 CORRECTIONS = ("holm", "sidak")
-# No plan asks for more rows than this.
-MOST_ROWS = 10**10
 # Fewest and most critical numbers looked at above the last tooth that is known to fail.
 _TEETH_BEYOND = 10, 20_000
 # The integral over calibration sets: panels of equal probability, and nodes in each.
@@ -51,8 +50,9 @@ def rows_needed(
     Parameters
     ----------
     check : {"coverage", "group", "calibration"}
-        "coverage": the exact one-sided test of coverage. "group": the same test for one of ``n_groups``
-        groups, corrected for their number. "calibration": the test of the calibration error.
+        "coverage": the exact one-sided test of coverage against the promise. "group": the test of an audit
+        (CAL201) that one of ``n_groups`` groups is covered less often than all other rows, corrected for the
+        number of groups. "calibration": the test of the calibration error.
     effect : float
         Promised minus true coverage (positive: under-covered; negative: over-covered). With "calibration",
         stated minus true probability.
@@ -61,7 +61,7 @@ def rows_needed(
         alpha (1 - alpha) per row.
     share : float
         Share of all rows that have the effect: the size of the group, or of the interval of stated
-        probabilities.
+        probabilities. A group of all rows cannot be compared: with "group" 1 means 1 / n_groups.
     power : float
         Probability to find it.
     level : float
@@ -91,6 +91,9 @@ def rows_needed(
     power is the tail of the same law with coverage lowered by the effect. Exact but for the integral over
     calibration sets (1200 nodes). With a ``share`` below 1, the rows of the group divided by it: half of all
     samples hold fewer rows of the group than expected, and power is lost and gained in equal parts.
+    Group: Fisher's test of the group's misses against those of all other rows, which keep the promise; the
+    power is a sum over the misses of these. Luck of a calibration set moves all rows together, so with
+    ``n_calibration`` every effect is found with enough rows.
     Calibration: the range of Brownian motion with a drift over a share of its time, on 4000 simulated paths
     (always the same); within about 2 % of the rows.
 
@@ -118,6 +121,8 @@ def rows_needed(
         if n_calibration is not None:
             raise InputError("n_calibration is about coverage; stated probabilities have none. Leave it out.")
         return _calibration_rows(abs(change), alpha, share, power, level)
+    if check == "group":
+        return _group_test(change, alpha, level, share, n_groups, n_calibration).rows_for(power)
     law = _coverage_test(change, alpha, level, n_calibration)
     return int(np.ceil(law.rows_for(power, float(effect)) / share - 1e-9))
 
@@ -128,6 +133,35 @@ def _corrected(level: float, check: str, n_groups: Any, correction: str) -> floa
     if n > 1 and check != "group":
         raise InputError(f'n_groups belongs to check="group", got {n} with check={check!r}.')
     return level / n if correction == "holm" else -float(np.expm1(np.log1p(-level) / n))
+
+
+def _group_test(
+    effect: float, alpha: float, level: float, share: float, n_groups: int, n_calibration: Any
+) -> GroupTest:
+    if effect < 0:
+        raise InputError(
+            f'check="group" looks for a group that is covered less often than the others, got '
+            f"effect={effect:g}. Give a positive effect."
+        )
+    own = 1.0 / n_groups if share == 1 else share
+    if own == 1:
+        raise InputError(
+            'check="group" compares a group with the other rows: '
+            "give the share of the group, below 1, or n_groups."
+        )
+    rows = None if n_calibration is None else _finite_calibration(n_calibration, alpha)
+    return GroupTest(level, alpha, effect, own, rows)
+
+
+def _finite_calibration(n_calibration: Any, alpha: float) -> int:
+    """Calibration rows, if they give a finite threshold."""
+    n = check_count(n_calibration, name="n_calibration")
+    if conformal_rank(n, alpha) <= n:
+        return n
+    raise InputError(
+        f"with n_calibration={n} the threshold at alpha={alpha:g} is infinite and every row is covered: "
+        "there is no coverage to test. Use more calibration rows."
+    )
 
 
 def _check_share(share: Any) -> float:
@@ -282,13 +316,7 @@ class _CalibratedTest(_CountTest):
 
 def _coverage_test(effect: float, alpha: float, level: float, n_calibration: Any) -> _CountTest:
     if n_calibration is not None:
-        n = check_count(n_calibration, name="n_calibration")
-        if conformal_rank(n, alpha) <= n:
-            return _CalibratedTest(level, effect, alpha, n)
-        raise InputError(
-            f"with n_calibration={n} the threshold at alpha={alpha:g} is infinite and every row is covered: "
-            "there is no coverage to test. Use more calibration rows."
-        )
+        return _CalibratedTest(level, effect, alpha, _finite_calibration(n_calibration, alpha))
     null = alpha if effect > 0 else 1.0 - alpha
     return _BinomialTest(level, null, null + abs(effect))
 

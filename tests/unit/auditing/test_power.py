@@ -7,8 +7,11 @@ import pytest
 from scipy import stats
 
 from calipers.auditing import rows_needed
+from calipers.auditing.checks.groups import flat_p_values
+from calipers.auditing.group_power import hypergeometric_tail
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
+from calipers.inference import ShareCounts
 
 
 def exact_power(n, alpha, effect, level):
@@ -87,32 +90,63 @@ def test_a_share_of_the_rows_multiplies_them():
 
 
 def test_groups_share_the_level():
-    plain = {"effect": 0.05, "share": 0.1}
-    one = rows_needed(check="group", **plain)
-    assert one == rows_needed(**plain)
-    holm = rows_needed(check="group", n_groups=10, **plain)
+    plain = {"check": "group", "effect": 0.05, "share": 0.1}
+    one = rows_needed(**plain)
+    holm = rows_needed(n_groups=10, **plain)
     assert holm == rows_needed(level=0.005, **plain)
-    sidak = rows_needed(check="group", n_groups=10, correction="sidak", **plain)
+    sidak = rows_needed(n_groups=10, correction="sidak", **plain)
     assert sidak == rows_needed(level=1 - 0.95**0.1, **plain)
     assert one < sidak <= holm
 
 
-def power_of_a_random_group(n, share, effect, level):
-    """Power of the binomial test at alpha 0.1 when each of n rows is in the group with this probability."""
-    sizes = np.arange(n + 1)
-    return float(stats.binom.pmf(sizes, n, share) @ exact_power(sizes, 0.1, effect, level))
+def test_a_group_of_all_rows_is_one_of_equal_groups():
+    plain = {"check": "group", "effect": 0.1, "n_groups": 5}
+    assert rows_needed(**plain) == rows_needed(share=0.2, **plain)
+    # The other rows are a sample, too: a small group needs hardly more than the test against the promise.
+    assert rows_needed(**plain) > rows_needed(effect=0.1, share=0.2, level=0.01)
+
+
+def test_luck_of_the_calibration_set_moves_all_rows_and_hides_no_group():
+    plain = {"check": "group", "effect": 0.05, "share": 0.2, "n_groups": 5}
+    assert rows_needed(n_calibration=200, **plain) == pytest.approx(rows_needed(**plain), rel=0.05)
+
+
+def share_of_audits_that_find_the_group(n, share, effect, n_groups, n_draws=4000):
+    """How often the comparison that an audit makes rejects, groups and outcomes drawn row by row."""
+    rng = np.random.default_rng(7)
+    inside = rng.binomial(n, share, n_draws).astype(float)
+    hits = rng.binomial(inside.astype(int), 0.9 - effect).astype(float)
+    all_hits = hits + rng.binomial((n - inside).astype(int), 0.9)
+    group = ShareCounts(hits, inside, hits, inside)
+    return np.mean(n_groups * flat_p_values(group, (all_hits, np.full(n_draws, float(n)))) <= 0.05)
 
 
 @pytest.mark.parametrize(
     ("share", "effect", "n_groups", "power"),
-    [(0.2, 0.05, 5, 0.8), (0.2, 0.1, 5, 0.95), (0.1, 0.2, 10, 0.95), (0.05, 0.3, 20, 0.8)],
+    [
+        (0.3, 0.01, 3, 0.8),
+        (0.5, 0.05, 2, 0.8),
+        (0.2, 0.1, 5, 0.95),
+        (0.1, 0.2, 10, 0.95),
+        (0.05, 0.3, 20, 0.8),
+    ],
 )
-def test_rows_of_a_group_are_within_five_percent_for_groups_of_random_size(share, effect, n_groups, power):
+def test_rows_of_a_group_are_within_five_percent_of_what_an_audit_needs(share, effect, n_groups, power):
     rows = rows_needed(check="group", effect=effect, share=share, n_groups=n_groups, power=power)
     below, above = (
-        power_of_a_random_group(round(k * rows), share, effect, 0.05 / n_groups) for k in (0.95, 1.05)
+        share_of_audits_that_find_the_group(round(k * rows), share, effect, n_groups) for k in (0.95, 1.05)
     )
     assert below < power < above
+
+
+@pytest.mark.parametrize(
+    ("misses", "total", "inside", "outside"),
+    [(0, 5, 4, 9), (7, 30, 50, 200), (3, 8, 6, 3), (500, 9000, 30_000, 70_000)],
+)
+def test_the_tail_of_misses_is_hypergeometric(misses, total, inside, outside):
+    expected = stats.hypergeom.sf(misses - 1, inside + outside, total, inside)
+    found = hypergeometric_tail(np.array([float(misses)]), np.array([float(total)]), inside, outside)
+    assert found[0] == pytest.approx(expected, rel=1e-9)
 
 
 def ranges_of_walks(rng, n, effect, share):
@@ -144,6 +178,8 @@ def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effe
         ({"effect": 0.05, "power": 1}, "power must lie strictly between 0 and 1"),
         ({"effect": 0.05, "level": 0}, "level must lie strictly between 0 and 1"),
         ({"effect": 0.05, "check": "ert"}, "check must be one of coverage, group, calibration, got 'ert'"),
+        ({"effect": 0.05, "check": "group"}, "give the share of the group, below 1, or n_groups"),
+        ({"effect": -0.05, "check": "group", "share": 0.2}, "covered less often than the others, got"),
         ({"effect": 0.05, "n_groups": 3}, 'n_groups belongs to check="group", got 3'),
         ({"effect": 0.05, "correction": "none"}, "correction must be one of holm, sidak"),
         ({"effect": 0.05, "n_calibration": 5}, "the threshold at alpha=0.1 is infinite"),

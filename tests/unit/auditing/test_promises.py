@@ -340,3 +340,15 @@ def test_rows_of_an_unknown_code_names_those_there_are() -> None:
     assert np.array_equal(found.rows_of("CAL101"), np.arange(2000) % 2 == 1)
     with pytest.raises(InputError, match="CAL101"):
         found.rows_of("CAL999")
+
+
+@pytest.mark.parametrize(("n", "answer"), [(30, "cannot tell"), (300, "not asked")])
+def test_a_forecast_that_cannot_be_made_stands_in_the_table_under_its_name(n: int, answer: str) -> None:
+    """Too few rows, and rows in clusters, for which there is no test of drift."""
+    rows = {"cluster": np.arange(n) // 3} if n == 300 else {}
+    y = np.random.default_rng(3).normal(size=n)
+    found = calipers.audit(
+        y, intervals=np.tile([-1.6, 1.6], (n, 1)), time=np.arange(n), random_state=0, **rows
+    )
+    assert found.promises["forecast", "time"].answer == answer
+    assert all(cell.promise for cell in found.promises.cells)

@@ -71,7 +71,9 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     """The mean loss of the next batch of rows, and whether losses change along the file."""
     timed = "time" in m.design.have
     title = "losses drift with time" if timed else "losses change along the file"
-    base = CheckResult(code="CAL601", title=title, question=QUESTION)
+    base = CheckResult(
+        code="CAL601", title=title, question=QUESTION, promise="forecast", slices="time" if timed else ""
+    )
     if (rows := m.counted_rows()) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     if (found := losses_of(rows)) is None:
@@ -97,8 +99,6 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         estimates=(forecast, drift, change),
         pictures=(_picture(came, m.confidence),),
         rows=_rows_since(change) if timed else None,
-        promise="forecast",
-        slices="time" if timed else "",
     )
 
 
