@@ -56,6 +56,22 @@ def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], b
     return tuple(checked), False
 
 
+def check_label_alpha(label_alpha: Any, n_labels: int, *, name: str = "label_alpha") -> tuple[Fraction, ...]:
+    """The allowed miscoverage of every label, as the fractions people mean.
+
+    Examples
+    --------
+    >>> from calipers.inputs.levels import check_label_alpha
+    >>> check_label_alpha([0.05, 0.2], 2)
+    (Fraction(1, 20), Fraction(1, 5))
+    """
+    levels, single = check_alphas(label_alpha, name=name)
+    if single or len(levels) != n_labels:
+        count = "one number" if single else len(levels)
+        raise InputError(f"{name} must have one level per label, {n_labels}, got {count}.")
+    return tuple(exact_level(level) for level in levels)
+
+
 def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
     """One level per row: a number in (0, 1) is repeated, a vector has one entry in [0, 1] per row.
 
