@@ -100,7 +100,7 @@ def prediction_sets(
     levels = (
         [exact_level(alpha)] * law.n_labels
         if label_alpha is None
-        else check_label_alpha(label_alpha, law.n_labels)
+        else check_label_alpha(label_alpha, range(law.n_labels))
     )
     table = exact_p_values(law, A, tau, label_conditional=label_conditional)
     return np.array([[p > level for p, level in zip(row, levels, strict=True)] for row in table])
