@@ -1,4 +1,4 @@
-"""A significance level for every label (efficiency paper, section 9): sets at the distinct levels, one each."""
+"""A significance level for every label (efficiency paper, section 9): sets at each of the levels."""
 
 from __future__ import annotations
 
