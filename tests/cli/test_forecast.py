@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 
 from calipers.cli import main
 from calipers.conformal import conformal_interval
-from calipers.performance import AlgorithmPerformance, CandidatePerformance
+from calipers.performance import AlgorithmPerformance, CandidatePerformance, SymbolicPerformance
 
 X, Y = load_diabetes(return_X_y=True)
 RIDGE = "sklearn.linear_model:Ridge"
@@ -161,3 +161,65 @@ def test_an_algorithm_says_its_training_size_and_keeps_to_what_a_loss_can_be(row
     found = document(capsys, *words, "--train-size", "21")
     assert (found["train_size"], found["rows"]) == (21, 442)
     assert found["interval"][0] > 0
+
+
+@pytest.fixture
+def cases(tmp_path):
+    path = tmp_path / "cases.csv"
+    columns = {f"x{j}": X[:12, j] for j in range(X.shape[1])}
+    pl.DataFrame(columns | {"y": Y[:12]}).write_csv(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("modulation", ["regression", "quantile"])
+def test_modulated_intervals_follow_the_cases(rows, cases, capsys, modulation):
+    from sklearn.linear_model import Ridge
+
+    words = ("--model", RIDGE, "--data", rows, "--target", "y", "--loss", "absolute", "--points", "25")
+    found = document(capsys, *words, "--modulation", modulation, "--cases", cases, "--seed", "3")
+    ours = AlgorithmPerformance(
+        Ridge(), loss="absolute", n_points=25, modulation=modulation, random_state=3
+    ).fit(X, Y)
+    np.testing.assert_allclose(found["intervals"], ours.predict_interval(X[:12], Y[:12]))
+    np.testing.assert_allclose(found["upper_bounds"], ours.predict_upper_bound(X[:12], Y[:12]))
+    assert found["guarantee"] == ours.guarantee_
+    assert found["train_size"] == ours.train_size_
+    assert main(["forecast", *words, "--modulation", modulation, "--cases", cases, "--seed", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "case 9: " in text
+    assert "... 2 more cases" in text
+    assert "median width" in text
+
+
+def test_symbolic_forecasts_give_the_outcomes_of_every_case(tmp_path, capsys):
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+
+    A, b = make_classification(1500, 4, flip_y=0.2, random_state=0)
+    path = tmp_path / "labelled.csv"
+    pl.DataFrame({f"x{j}": A[:, j] for j in range(4)} | {"y": b}).write_csv(path)
+    words = ("--model", "sklearn.linear_model:LogisticRegression", "--data", str(path), "--target", "y")
+    words += ("--outcome", "confusion", "--cases", str(path), "--points", "25")
+    found = document(capsys, *words)
+    ours = SymbolicPerformance(LogisticRegression(), outcome="confusion", n_points=25, random_state=0)
+    sets = ours.fit(A, b).predict_set(A, b)
+    assert found["outcomes"] == ours.outcomes_.tolist()
+    assert found["sets"] == [ours.outcomes_[row].tolist() for row in sets]
+    assert main(["forecast", *words]) == 0
+    assert (
+        f"{int((sets.sum(axis=1) == 1).sum())} of 1500 cases have a single outcome" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--modulation", "quantile"], "--cases must name a file"),
+        (["--outcome", "confusion"], "--cases must name a file"),
+        (["--modulation", "quantile", "--outcome", "confusion"], "give one of them"),
+        (["--cases", "rows.csv"], "--cases needs --modulation"),
+    ],
+)
+def test_forms_that_follow_the_case_need_cases(rows, capsys, words, message):
+    assert main(["forecast", "--model", RIDGE, "--data", rows, "--target", "y", *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

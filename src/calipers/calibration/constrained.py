@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calipers.arrays import RandomState, generator
 from calipers.calibration.isotonic import IsotonicCalibrator
-from calipers.calibration.isotron import check_two_classes
+from calipers.calibration.isotron import check_two_classes, drop_weightless
+from calipers.calibration.weighted_fit import fit_weighted
 from calipers.exceptions import InputError
 from calipers.inputs import check_confidence
 from calipers.metrics.reliability import (
@@ -112,22 +113,43 @@ class CalibrationConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self.confidence = confidence
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the score, then map it to probabilities."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the score, then map it to probabilities.
+
+        Parameters
+        ----------
+        X : array (n, d), or what ``estimator`` takes
+            Features.
+        y : array (n,)
+            Two labels.
+        sample_weight : array (n,), optional
+            Repetitions of the rows, or importance weights, for the loss and for c_emp = 0; a row of weight 0
+            is not there. With unequal weights there is no certificate. An ``estimator`` whose ``fit`` takes
+            no weights is trained without them, with a warning.
+
+        Returns
+        -------
+        CalibrationConstrainedClassifier
+            Itself.
+        """
         check_confidence(self.confidence)
         if self.estimator is None:
             X, y = validate_data(self, X, y, dtype=np.float64)
         else:  # the learner checks its own features, which may be a frame
             y = np.asarray(y)
+        X, y, weights = drop_weightless(X, y, sample_weight)
         self.classes_, positive = check_two_classes(y)
         rng = generator(self.random_state)
         learn, calibrate = self._split(positive, rng)
         seed = int(rng.integers(2**31 - 1))
         model = score_learner(self.loss, self.C, seed) if self.estimator is None else clone(self.estimator)
-        self.estimator_ = model.fit(_rows(X, learn), y[learn])
+        own = None if weights is None else (weights[learn], weights[calibrate])
+        self.estimator_ = fit_weighted(model, _rows(X, learn), y[learn], None if own is None else own[0])
         scores = linear_scores(self.estimator_, _rows(X, calibrate))
-        self.calibrator_ = IsotonicCalibrator(inputs="scores").fit(scores, positive[calibrate] == 1)
-        self.certificate_ = self._certificate(len(calibrate), np.shape(X)[1])
+        self.calibrator_ = IsotonicCalibrator(inputs="scores").fit(
+            scores, positive[calibrate] == 1, None if own is None else own[1]
+        )
+        self.certificate_ = self._certificate(len(calibrate), np.shape(X)[1], None if own is None else own[1])
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -160,8 +182,11 @@ class CalibrationConstrainedClassifier(ClassifierMixin, BaseEstimator):
         )
         return parts[0], parts[1]
 
-    def _certificate(self, n: int, n_features: int) -> Estimate:
+    def _certificate(self, n: int, n_features: int, weights: np.ndarray | None) -> Estimate:
         name = "population calibration error"
+        if weights is not None and not (weights == weights[0]).all():
+            reason = "unequal weights: the bounds are for rows that count alike"
+            return Estimate(name=name, value=0.0, n=n, reason=reason)
         if self.calibration_size is not None:
             high = in_sample_isotonic_bound(n, confidence=self.confidence)
             return _bound(name, high, n, self.confidence, "in-sample bound of isotonic regression")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,7 +14,7 @@ from calipers.arrays import RandomState, generator
 from calipers.calibration.isotonic import Blocks, fit_blocks, interpolated_values, pool_ties
 from calipers.calibration.lipschitz import lipschitz_isotonic
 from calipers.exceptions import InputError
-from calipers.inputs import check_count
+from calipers.inputs import check_count, check_weights
 from calipers.metrics.row_scores import event_brier_rows
 
 VARIANTS = ("isotron", "slisotron")
@@ -60,8 +61,8 @@ class IsotronClassifier(ClassifierMixin, BaseEstimator):
     the algorithm of [2]_ searches for the best w in every round; it makes one update. The guarantees of
     [2]_ assume that E[y | x] is u(w . x) for some 1-Lipschitz u and rows of length at most 1. Started at w
     = 0 the iterates of "isotron" do not depend on the step size, because isotonic regression sees only an
-    order. A "slisotron" round costs about 20 microseconds a row, an "isotron" round a matrix product and a
-    sort.
+    order. A round costs a matrix product and a sort; the limited-slope fit adds 0.1 microseconds a row where
+    numba is installed (extra ``fast``), else some 20.
 
     References
     ----------
@@ -96,23 +97,41 @@ class IsotronClassifier(ClassifierMixin, BaseEstimator):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn direction and link from features (n, d) and two labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn direction and link.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Features.
+        y : array (n,)
+            Two labels.
+        sample_weight : array (n,), optional
+            Repetitions of the rows, or importance weights; their scale does not matter, and a row of weight 0
+            is not there. Held-out rows are drawn without regard to weights.
+
+        Returns
+        -------
+        IsotronClassifier
+            Itself.
+        """
         if self.variant not in VARIANTS:
             raise InputError(f'variant must be "isotron" or "slisotron", got {self.variant!r}.')
         if not 0 <= self.validation_fraction < 1:
             raise InputError(f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}.")
         n_rounds = check_count(self.n_rounds, name="n_rounds")
         X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y, weights = drop_weightless(X, y, sample_weight)
         self.classes_, positive = check_two_classes(y)
-        scale = _scaling(X)
+        scale = _scaling(X, weights)
         Z = (X - scale.centre) / scale.spread
         kept, held = self._split(len(positive))
-        directions, errors = self._rounds(Z, positive, kept, held, n_rounds)
+        rows = _Rows(Z, positive, np.ones(len(positive)) if weights is None else weights)
+        directions, errors = self._rounds(rows.take(kept), rows.take(held), n_rounds)
         self.n_rounds_ = int(np.argmin(errors))
         self.validation_errors_ = errors
         self.coef_ = directions[self.n_rounds_] / scale.spread
-        self.link_ = self._link(X @ self.coef_, positive)
+        self.link_ = self._link(X @ self.coef_, positive, weights)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -133,31 +152,42 @@ class IsotronClassifier(ClassifierMixin, BaseEstimator):
         # Without rows to spare the training rows choose the round.
         return (order[n_held:], order[:n_held]) if n_held else (order, order)
 
-    def _rounds(
-        self, Z: np.ndarray, positive: np.ndarray, kept: np.ndarray, held: np.ndarray, n_rounds: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        X, y, X_held, y_held = Z[kept], positive[kept], Z[held], positive[held]
-        w = X.T @ (y - y.mean()) / len(y)  # the round from w = 0, where the best link is a constant
-        directions, errors = np.empty((n_rounds, Z.shape[1])), np.empty(n_rounds)
+    def _rounds(self, train: _Rows, held: _Rows, n_rounds: int) -> tuple[np.ndarray, np.ndarray]:
+        X, y = train.features, train.positive
+        share = train.weights / train.weights.sum()
+        # The round from w = 0, where the best link is a constant.
+        w = X.T @ (share * (y - share @ y))
+        directions, errors = np.empty((n_rounds, X.shape[1])), np.empty(n_rounds)
         for t in range(n_rounds):
             scores = X @ w
-            link = self._link(scores, y)
+            link = self._link(scores, y, train.weights)
             directions[t] = w
-            errors[t] = float(np.mean(event_brier_rows(link_values(link, X_held @ w), y_held)))
-            w = w + X.T @ (y - link_values(link, scores)) / len(y)
+            rows = event_brier_rows(link_values(link, held.features @ w), held.positive)
+            errors[t] = float(np.average(rows, weights=held.weights))
+            w = w + X.T @ (share * (y - link_values(link, scores)))
         return directions, errors
 
-    def _link(self, scores: np.ndarray, positive: np.ndarray) -> Blocks | Ramp:
-        levels = pool_ties(scores, positive.astype(bool))
+    def _link(self, scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None) -> Blocks | Ramp:
+        levels = pool_ties(scores, positive.astype(bool), weights)
         if self.variant == "isotron":
             return fit_blocks(levels)
-        values = lipschitz_isotonic(levels.scores, levels.means, levels.weights, self.slope)
+        points = self.n_rounds * scores.size
+        values = lipschitz_isotonic(*levels, self.slope, n_points=points)
         return Ramp(levels.scores, np.clip(values, 0.0, 1.0))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+class _Rows(NamedTuple):
+    features: np.ndarray
+    positive: np.ndarray
+    weights: np.ndarray
+
+    def take(self, index: np.ndarray) -> _Rows:
+        return _Rows(*(column[index] for column in self))
 
 
 class Ramp(NamedTuple):
@@ -179,11 +209,21 @@ class _Scaling(NamedTuple):
     spread: np.ndarray
 
 
-def _scaling(X: np.ndarray) -> _Scaling:
-    spread = X.std(axis=0)
+def _scaling(X: np.ndarray, weights: np.ndarray | None) -> _Scaling:
+    centre = np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weights))
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(X).max(axis=0))
     # Unit spread each, and a mean squared length of 1 together.
-    return _Scaling(X.mean(axis=0), np.where(varies, spread, np.inf) * np.sqrt(max(1, varies.sum())))
+    return _Scaling(centre, np.where(varies, spread, np.inf) * np.sqrt(max(1, varies.sum())))
+
+
+def drop_weightless(X: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """The rows with a positive weight, and their weights (None: every row once)."""
+    weights = check_weights(sample_weight, len(y))
+    if weights is None or weights.all():
+        return X, y, weights
+    kept = np.flatnonzero(weights)
+    return _safe_indexing(X, kept), y[kept], weights[kept]
 
 
 def check_two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

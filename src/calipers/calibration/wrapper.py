@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from calipers.arrays import RandomState, generator
 from calipers.calibration.calibrator import BinaryCalibrator
 from calipers.calibration.isotonic import IsotonicCalibrator
+from calipers.calibration.isotron import drop_weightless
 from calipers.calibration.multiclass import OneVsRestCalibrator
+from calipers.calibration.weighted_fit import fit_weighted
 from calipers.exceptions import InputError
 
 
@@ -69,26 +71,44 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Calibrate the fitted model on (X, y), or train and calibrate on two parts of it."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Calibrate the fitted model on (X, y), or train and calibrate on two parts of it.
+
+        Parameters
+        ----------
+        X : table
+            What the model takes.
+        y : array (n,)
+            Labels.
+        sample_weight : array (n,), optional
+            Repetitions of the rows, or importance weights, for the calibrator and for a model that is trained
+            here; a model whose ``fit`` takes none is trained without them, with a warning. A row of weight 0
+            is not there.
+
+        Returns
+        -------
+        CalibratedClassifier
+            Itself.
+        """
         if y is None:
             raise InputError("CalibratedClassifier requires y to be passed, but the target y is None.")
         labels = np.asarray(y)
         assert_all_finite(labels, input_name="y")
+        X, labels, weights = drop_weightless(X, labels, sample_weight)
         if self.calibration_size is None:
             self._use_fitted_model()
             X_part, y_part = X, labels
         else:
-            X_part, y_part = self._train(X, labels)
+            X_part, y_part, weights = self._train(X, labels, weights)
         self.classes_ = np.asarray(self.estimator_.classes_)
         if hasattr(self.estimator_, "n_features_in_"):
             self.n_features_in_ = self.estimator_.n_features_in_
         stated, from_scores = self._stated(X_part)
         self.calibrator_ = self._make_calibrator(from_scores)
         if self.classes_.size == 2:
-            self.calibrator_.fit(stated, (y_part == self.classes_[1]).astype(np.int64))
+            self.calibrator_.fit(stated, (y_part == self.classes_[1]).astype(np.int64), weights)
         else:
-            self.calibrator_.set_params(classes=self.classes_).fit(stated, y_part)
+            self.calibrator_.set_params(classes=self.classes_).fit(stated, y_part, weights)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -111,7 +131,9 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self.estimator)
         self.estimator_ = self.estimator
 
-    def _train(self, X: Any, labels: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _train(
+        self, X: Any, labels: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
         check_classification_targets(labels)
         if not (isinstance(self.calibration_size, float) and 0 < self.calibration_size < 1):
             raise InputError(
@@ -121,15 +143,17 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):
         model = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         seed = int(generator(self.random_state).integers(2**31 - 1))
         smallest = np.unique(labels, return_counts=True)[1].min(initial=len(labels))
-        X_train, X_part, y_train, y_part = train_test_split(
+        X_train, X_part, y_train, y_part, *own = train_test_split(
             X,
             labels,
+            *([] if weights is None else [weights]),
             test_size=self.calibration_size,
             random_state=seed,
             stratify=labels if smallest > 1 else None,
         )
-        self.estimator_ = model.fit(X_train, y_train)
-        return X_part, y_part
+        w_train, w_part = own or (None, None)
+        self.estimator_ = fit_weighted(model, X_train, y_train, w_train)
+        return X_part, y_part, w_part
 
     def _stated(self, X: Any) -> tuple[np.ndarray, bool]:
         """(n,) or (n, K) of the model, and whether they are scores rather than probabilities."""

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calipers.cli.forecast_cases import case_forecast, case_sentences, check_forms
+from calipers.cli.forecast_rows import fitted_forecast, read_rows, require_column
 from calipers.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from calipers.performance import LossForecast
-
-_SPLIT = "module:name"
-
 
 DataOption = Annotated[Path, typer.Option("--data", help="Rows: csv, parquet, arrow, json-lines, npz.")]
 ModelOption = Annotated[
@@ -61,6 +60,25 @@ CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder of finished fits: an interrupted run resumes.")
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the interval into this file.")]
+ModulationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--modulation",
+        help="regression (one width) or quantile (a width per case): intervals of the loss of the retrained "
+        "algorithm that follow the --cases.",
+    ),
+]
+OutcomeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--outcome",
+        help="confusion, correctness or prediction: the outcomes the retrained algorithm may have on the "
+        "--cases.",
+    ),
+]
+CasesOption = Annotated[
+    Path | None, typer.Option("--cases", help="Cases to forecast for, with the columns of --data.")
+]
 SplitSeedOption = Annotated[int, typer.Option("--seed", help="Seed of the splits and fits.")]
 
 
@@ -80,6 +98,9 @@ def command(
     cache: CacheOption = None,
     plot: PlotOption = None,
     unlabelled: UnlabelledOption = None,
+    modulation: ModulationOption = None,
+    outcome: OutcomeOption = None,
+    cases: CasesOption = None,
     seed: SplitSeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
@@ -87,6 +108,9 @@ def command(
 
     Every column but the target is a feature. The interval holds the next loss with probability 1 - alpha,
     exactly so much, under the conditions it prints.
+
+    With --cases: what the algorithm, trained anew, will lose on each of them (--modulation), or which
+    outcome it may have (--outcome).
 
     With --unlabelled: the mean loss that rows without labels will turn out to have, from the predictions of
     the model for them and for labelled rows it was not trained on.
@@ -97,12 +121,20 @@ def command(
         return _without_labels(
             data, unlabelled, target, None if loss == "squared" else loss, alpha, seed, as_json=as_json
         )
+    check_forms(modulation=modulation, outcome=outcome, cases=cases)
+    options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
+    fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
+    fits |= {"on_failure": on_failure, "progress": True}
+    if cases is not None:
+        document = case_forecast(
+            data, cases, model, target, options | fits, modulation=modulation, outcome=outcome
+        )
+        _print_json(document) if as_json else say(case_sentences(document))
+        return 0
     if losses is not None:
         forecast = _from_losses(data, losses, alpha)
     else:
-        options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
-        fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
-        more = fits | {"on_failure": on_failure, "progress": True} if algorithm else {}
+        more = fits if algorithm else {}
         forecast = _from_model(data, model, target, options | more, algorithm=algorithm)
     if plot is not None:
         _draw(forecast, "losses" if losses else str(model), losses or loss, plot)
@@ -141,91 +173,19 @@ def _print_json(document: dict[str, Any]) -> None:
 def _from_losses(data: Path, column: str, alpha: float) -> LossForecast:
     from calipers.performance import forecast_losses
 
-    table = _table(data)
-    _require(column, table, "--losses")
+    table = read_rows(data)
+    require_column(column, table, "--losses")
     return forecast_losses(table[column], alpha)
 
 
 def _from_model(
     data: Path, model: str | None, target: str, options: dict[str, Any], *, algorithm: bool
 ) -> LossForecast:
-    from calipers.exceptions import CalipersError, InputError
     from calipers.performance import AlgorithmPerformance, CandidatePerformance
 
-    if model is None:
-        raise InputError(f"--model must name an estimator as {_SPLIT}, or --losses a column of losses.")
     kind = AlgorithmPerformance if algorithm else CandidatePerformance
-    X, y = _features_and_target(_table(data), target)
-    performance = kind(load_estimator(model), **options)
-    try:
-        forecast: LossForecast = performance.fit(X, y).forecast_
-    except CalipersError:
-        raise
-    except (TypeError, ValueError) as error:  # a model that cannot take these columns is no fault of ours
-        raise InputError(
-            f"{model} cannot be fitted on {data} ({error}). Text needs a pipeline that encodes it."
-        ) from None
+    forecast: LossForecast = fitted_forecast(kind, data, model, target, options).forecast_
     return forecast
-
-
-def _table(data: Path) -> Any:
-    from calipers.inputs.files import read_table
-
-    return read_table(data)
-
-
-def _require(column: str, table: Any, option: str) -> None:
-    from calipers.exceptions import InputError
-
-    if column not in table.columns:
-        names = ", ".join(table.columns)
-        raise InputError(f"{option} must be a column of the file, got {column!r}; it has {names}.")
-
-
-def _features_and_target(table: Any, target: str) -> tuple[Any, Any]:
-    """Features as a matrix when all are numbers, else as a frame for a pipeline; the target as an array."""
-    _require(target, table, "--target")
-    features = table.drop(target)
-    if "X" in features.columns and features["X"].dtype.is_nested():  # the matrix of an npz file
-        return features["X"].to_numpy(), table[target].to_numpy()
-    numeric = all(dtype.is_numeric() for dtype in features.dtypes)
-    return features.to_numpy() if numeric else features, table[target].to_numpy()
-
-
-def load_estimator(place: str) -> Any:
-    """The estimator at ``module:name``: itself, an instance of the class, or what the function makes.
-
-    Modules in the current folder are found, as with ``python -m``.
-
-    Examples
-    --------
-    >>> from calipers.cli.forecast import load_estimator
-    >>> load_estimator("sklearn.linear_model:Ridge")
-    Ridge()
-    """
-    import importlib
-    import sys
-
-    from calipers.exceptions import InputError
-
-    module, separator, name = place.partition(":")
-    if not separator or not module or not name:
-        raise InputError(f"--model must have the form {_SPLIT}, got {place!r}.")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"--model names the module {module!r}, which cannot be imported: {error}.") from None
-    except AttributeError:
-        raise InputError(f"--model names {name!r}, which is not in the module {module!r}.") from None
-    finally:
-        sys.path.pop(0)
-    made = found if hasattr(found, "fit") and not isinstance(found, type) else found()
-    if not hasattr(made, "fit"):
-        raise InputError(
-            f"--model must give an object with a method fit, {place!r} gave {type(made).__name__}."
-        )
-    return made
 
 
 def _sentences(forecast: LossForecast) -> str:

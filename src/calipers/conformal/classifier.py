@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from calipers.arrays import Array, as_numpy, namespace, on_device_of
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.draws import row_draws
+from calipers.conformal.label_levels import levels_by_label, one_level_per_label
 from calipers.conformal.p_values import CalibrationScores, match_groups
 from calipers.conformal.score_table import score_rule
 from calipers.conformal.scores import RankedRule, Rule, levels_last
@@ -163,7 +164,9 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
         self._warn_absent(codes)
         return self._p_values(table, P, codes, own)
 
-    def predict_set(self, X: Any, alpha: Any = 0.1, groups: Any = None, *, weights: Any = None) -> Array:
+    def predict_set(
+        self, X: Any, alpha: Any = 0.1, groups: Any = None, *, weights: Any = None, label_alpha: Any = None
+    ) -> Array:
         """The labels with p-value above alpha.
 
         Parameters
@@ -174,21 +177,27 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
             Allowed miscoverage.
         groups, weights : array of shape (n,), optional
             As in `predict_p`.
+        label_alpha : sequence of K levels, or mapping of label to level, optional
+            A level for every label in the order of ``classes_``, instead of ``alpha``: label k is kept when
+            its p-value exceeds the k-th.
+            With ``label_conditional=True`` the rows of label k are then covered with probability
+            ``1 - label_alpha[k]``; otherwise only ``1 - max(label_alpha)`` on average is promised.
 
         Returns
         -------
         bool array of shape (n, K), or (n, K, L) for a list of L levels
         """
-        levels, single = check_alphas(alpha)
+        self._calibrated()
+        levels, columns = levels_by_label(alpha, label_alpha, self.classes_)
         table, P, codes, own = self._prepare(X, groups, weights)
         self._warn_absent(codes)
         if own is None:
-            self._warn_small(self._used_sizes(codes), levels, "set leaves a label out")
+            self._warn_small_labels(self._used_sizes(codes), levels, columns)
         sets = self._sets(table, P, codes, own, levels)
-        return sets[:, :, 0] if single else sets
+        return one_level_per_label(sets, columns)
 
     def predict_labels(
-        self, X: Any, alpha: Any = 0.1, groups: Any = None, *, weights: Any = None
+        self, X: Any, alpha: Any = 0.1, groups: Any = None, *, weights: Any = None, label_alpha: Any = None
     ) -> list[list[Any]]:
         """`predict_set` at one level as a list of labels per row.
 
@@ -200,6 +209,8 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
             Allowed miscoverage, one level.
         groups, weights : array of shape (n,), optional
             As in `predict_p`.
+        label_alpha : sequence or mapping, optional
+            A level for every label, as in `predict_set`.
 
         Returns
         -------
@@ -207,7 +218,7 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
         """
         if not check_alphas(alpha)[1]:
             raise InputError("predict_labels takes one alpha; call it once per level, or use predict_set.")
-        sets = as_numpy(self.predict_set(X, alpha, groups, weights=weights))
+        sets = as_numpy(self.predict_set(X, alpha, groups, weights=weights, label_alpha=label_alpha))
         labels = np.asarray(self.classes_)
         return [labels[row].tolist() for row in sets]
 
@@ -331,6 +342,17 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
                 "they cannot be excluded from any set.",
                 UnseenGroupWarning,
             )
+
+    def _warn_small_labels(
+        self, sizes: np.ndarray, levels: tuple[Any, ...], columns: np.ndarray | None
+    ) -> None:
+        """Too few calibration rows for the level of their label; without cells by label, for any level."""
+        what = "set leaves a label out"
+        if columns is None or sizes.shape[1] == 1:
+            self._warn_small(sizes, levels, what)
+            return
+        for i, level in enumerate(levels):
+            self._warn_small(sizes[:, columns == i], (level,), what)
 
     def _p_values(
         self, table: CalibrationScores, P: Array, codes: np.ndarray | None, own: np.ndarray | None

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calipers.arrays import RandomState, spawn
 from calipers.conformal.distances import Distances, take_rows
+from calipers.conformal.label_levels import levels_by_label, one_level_per_label
 from calipers.conformal.transduction import (
     MEASURES,
     Bag,
@@ -209,7 +210,7 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.concatenate([ranks.p_values(tau) for ranks, tau in self._ranks(X)])
 
-    def predict_set(self, X: Any, alpha: Any = 0.1) -> np.ndarray:
+    def predict_set(self, X: Any, alpha: Any = 0.1, *, label_alpha: Any = None) -> np.ndarray:
         """The labels whose p-value exceeds alpha.
 
         Parameters
@@ -218,21 +219,24 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
             New objects.
         alpha : float, Fraction, Decimal, or a sequence of them
             Allowed miscoverage.
+        label_alpha : sequence of C levels, or mapping of label to level, optional
+            A level for every label in the order of ``classes_``, instead of ``alpha``; with
+            ``label_conditional=True`` the promise then holds for every label at its own level.
 
         Returns
         -------
         bool ndarray of shape (m, C), or (m, C, L) for L levels
             True where the label is kept. Sets can be empty.
         """
-        levels, single = check_alphas(alpha)
+        check_is_fitted(self)
+        levels, columns = levels_by_label(alpha, label_alpha, self.classes_)
         kept = [
             np.stack([keep_labels(ranks, tau, level) for level in levels], axis=-1)
             for ranks, tau in self._ranks(X)
         ]
-        sets = np.concatenate(kept)
-        return sets[:, :, 0] if single else sets
+        return np.asarray(one_level_per_label(np.concatenate(kept), columns))
 
-    def predict_labels(self, X: Any, alpha: Any = 0.1) -> list[list[Any]]:
+    def predict_labels(self, X: Any, alpha: Any = 0.1, *, label_alpha: Any = None) -> list[list[Any]]:
         """`predict_set` at one level as a list of labels per object.
 
         Parameters
@@ -241,6 +245,8 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
             New objects.
         alpha : float, Fraction or Decimal
             Allowed miscoverage, one level.
+        label_alpha : sequence or mapping, optional
+            A level for every label, as in `predict_set`.
 
         Returns
         -------
@@ -249,7 +255,7 @@ class TransductiveKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         if not check_alphas(alpha)[1]:
             raise InputError("predict_labels takes one alpha; call it once per level, or use predict_set.")
-        return [self.classes_[kept].tolist() for kept in self.predict_set(X, alpha)]
+        return [self.classes_[kept].tolist() for kept in self.predict_set(X, alpha, label_alpha=label_alpha)]
 
     def predict_confidence(self, X: Any) -> np.ndarray:
         """Confidence (1 minus the second largest p-value) and credibility (the largest) of every object.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -54,6 +54,34 @@ def check_alphas(alpha: Any, *, name: str = "alpha") -> tuple[tuple[Any, ...], b
         raise InputError(f"{name} must hold at least one level, got an empty list.")
     checked = (_inside_unit(a, f"{name}[{i}]", _ALPHA_RULE) for i, a in enumerate(levels))
     return tuple(checked), False
+
+
+def check_label_alpha(label_alpha: Any, labels: Iterable[Any]) -> tuple[Fraction, ...]:
+    """The allowed miscoverage of every label, as the fractions people mean.
+
+    A sequence in the order of the labels, or a mapping from every label to its level.
+
+    Examples
+    --------
+    >>> from calipers.inputs.levels import check_label_alpha
+    >>> check_label_alpha([0.05, 0.2], ["no", "yes"])
+    (Fraction(1, 20), Fraction(1, 5))
+    >>> check_label_alpha({"yes": 0.2, "no": 0.05}, ["no", "yes"])
+    (Fraction(1, 20), Fraction(1, 5))
+    """
+    names = list(labels)
+    if isinstance(label_alpha, Mapping):
+        if len(label_alpha) != len(names) or any(name not in label_alpha for name in names):
+            raise InputError(
+                f"label_alpha must have the labels {', '.join(map(repr, names[:5]))} as keys, "
+                f"got {', '.join(map(repr, list(label_alpha)[:5]))}."
+            )
+        label_alpha = [label_alpha[name] for name in names]
+    levels, single = check_alphas(label_alpha, name="label_alpha")
+    if single or len(levels) != len(names):
+        count = "one number" if single else len(levels)
+        raise InputError(f"label_alpha must have one level per label, {len(names)}, got {count}.")
+    return tuple(exact_level(level) for level in levels)
 
 
 def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:

@@ -65,6 +65,22 @@ def check_number(value: Any, *, name: str, low: float = -math.inf, high: float =
     return number
 
 
+def check_increasing(function: Any, *, name: str) -> tuple[float, float]:
+    """The values at 0 and 1 of a strictly increasing function of arrays with entries in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.option_checks import check_increasing
+    >>> check_increasing(np.square, name="phi")
+    (0.0, 1.0)
+    """
+    grid = np.asarray(function(np.linspace(0.0, 1.0, 1001)), dtype=float)
+    if grid.shape != (1001,) or not np.isfinite(grid).all() or not (np.diff(grid) > 0).all():
+        raise InputError(f"{name} must map arrays to arrays, finite and strictly increasing on [0, 1].")
+    return float(grid[0]), float(grid[-1])
+
+
 def check_label(value: Any, *, name: str) -> Any:
     """A single label: text or a number, not missing, not several.
 

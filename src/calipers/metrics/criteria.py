@@ -13,7 +13,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_numpy, on_device_of
 from calipers.deprecation import renamed_arguments
-from calipers.exceptions import InputError, InputTypeError
+from calipers.exceptions import DeprecatedNameWarning, InputError, InputTypeError, warn
 from calipers.inference import Moments
 from calipers.inputs import (
     Weights,
@@ -25,6 +25,7 @@ from calipers.inputs import (
     exact_level,
     sets_at,
 )
+from calipers.inputs.levels import check_label_alpha
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria_estimates import (
@@ -63,6 +64,7 @@ def efficiency(
     p_values: Any,
     *,
     alpha: Any = 0.1,
+    label_alpha: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -76,8 +78,10 @@ def efficiency(
         Observed labels.
     p_values : array of shape (n, K)
         p-values of all labels; label-conditional ones give the label-conditional criteria.
-    alpha : float, or one per label
-        Allowed miscoverage of the sets; a sequence of K levels gives every label its own.
+    alpha : float
+        Allowed miscoverage of the sets.
+    label_alpha : sequence of K levels, or mapping of label to level, optional
+        A level for every label, instead of ``alpha``.
     classes : sequence of K labels, optional
         The label of every column.
     sample_weight : array of shape (n,), optional
@@ -122,10 +126,11 @@ def efficiency(
     """
     if phi is not None and not callable(phi):
         raise InputTypeError(f"phi must be a function on [0, 1], got {repr(phi)[:60]}.")
-    state = efficiency_state(
-        _EFFICIENCY, {"alpha": alpha, "confidence": check_confidence(confidence), "phi": phi}
-    )
-    state.add(*_check(y_true, p_values, classes, sample_weight))
+    p, codes, weights = _check(y_true, p_values, classes, sample_weight)
+    levels = _levels(alpha, label_alpha, _column_names(y_true, int(p.shape[1]), classes), "efficiency")
+    options = {"alpha": levels, "confidence": check_confidence(confidence), "phi": phi}
+    state = efficiency_state(_EFFICIENCY, options)
+    state.add(p, codes, weights)
     return state.finish()
 
 
@@ -134,6 +139,7 @@ def efficiency_by_label(
     p_values: Any,
     *,
     alpha: Any = 0.1,
+    label_alpha: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -143,7 +149,7 @@ def efficiency_by_label(
 
     Parameters
     ----------
-    y_true, p_values, alpha, classes, sample_weight, confidence
+    y_true, p_values, alpha, label_alpha, classes, sample_weight, confidence
         As in `efficiency`.
     criteria : iterable of str
         Which criteria, by default the two that are probabilistic and observed.
@@ -164,9 +170,11 @@ def efficiency_by_label(
     ['OF | a', 'OF | b']
     """
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    options = {"alpha": alpha, "confidence": check_confidence(confidence), "criteria": criteria}
+    names = _column_names(y_true, int(p.shape[1]), classes)
+    levels = _levels(alpha, label_alpha, names, "efficiency_by_label")
+    options = {"alpha": levels, "confidence": check_confidence(confidence), "criteria": criteria}
     state = by_label_state(_BY_LABEL, options)
-    state.add(p, codes, weights, names=_column_names(y_true, int(p.shape[1]), classes))
+    state.add(p, codes, weights, names=names)
     return state.finish()
 
 
@@ -176,6 +184,7 @@ def efficiency_difference(
     other_p_values: Any,
     *,
     alpha: Any = 0.1,
+    label_alpha: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -188,7 +197,7 @@ def efficiency_difference(
         Observed labels.
     p_values, other_p_values : arrays of shape (n, K)
         p-values of the two predictors.
-    alpha, classes, sample_weight, confidence
+    alpha, label_alpha, classes, sample_weight, confidence
         As in `efficiency`.
 
     Returns
@@ -223,7 +232,9 @@ def efficiency_difference(
             "p_values and other_p_values must have the same columns, "
             f"got {p.shape[1]} and {other.shape[1]} labels."
         )
-    state = difference_state(_DIFFERENCE, {"alpha": alpha, "confidence": check_confidence(confidence)})
+    names = _column_names(y_true, int(p.shape[1]), classes)
+    levels = _levels(alpha, label_alpha, names, "efficiency_difference")
+    state = difference_state(_DIFFERENCE, {"alpha": levels, "confidence": check_confidence(confidence)})
     state.add(p, other, codes, weights)
     return state.finish()
 
@@ -293,6 +304,21 @@ def _check(
     codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes
     return p, codes, Weights.check(sample_weight, n)
+
+
+def _levels(alpha: Any, label_alpha: Any, labels: list[Any], function: str) -> Any:
+    """One level, or a tuple with one per label."""
+    if label_alpha is not None:
+        return check_label_alpha(label_alpha, labels)
+    levels, single = check_alphas(alpha)
+    if single:
+        return alpha
+    if len(levels) == len(labels):
+        warn(
+            f"{function}: a level per label is now called label_alpha; a sequence as alpha will be refused.",
+            DeprecatedNameWarning,
+        )
+    return levels
 
 
 def _criterion(name: str) -> str:

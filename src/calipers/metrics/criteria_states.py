@@ -10,10 +10,10 @@ import numpy as np
 
 from calipers.arrays import Array, as_numpy, namespace
 from calipers.arrays.compiled import columns_of
-from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inference.state import State
 from calipers.inputs import Weights, check_p_values
+from calipers.inputs.option_checks import check_increasing
 from calipers.inputs.p_value_sets import level_floors, sets_at
 from calipers.inputs.rows import Rows
 from calipers.metrics.contributions import criterion_gaps, criterion_rows, p_value_rows, size_rows, sizes
@@ -127,10 +127,8 @@ def transformed_sums(p: Array, phi: Callable[[Any], Any]) -> Array:
 
 def transformed_range(phi: Callable[[Any], Any], n_labels: int) -> tuple[float, float]:
     """What the sum of transformed p-values of one row can be; phi must increase strictly."""
-    grid = np.asarray(phi(np.linspace(0.0, 1.0, 1001)), dtype=float)
-    if grid.shape != (1001,) or not np.isfinite(grid).all() or not (np.diff(grid) > 0).all():
-        raise InputError("phi must map arrays to arrays, finite and strictly increasing on [0, 1].")
-    return n_labels * float(grid[0]), n_labels * float(grid[-1])
+    low, high = check_increasing(phi, name="phi")
+    return n_labels * low, n_labels * high
 
 
 @dataclass(eq=False)

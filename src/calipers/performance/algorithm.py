@@ -206,7 +206,7 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
         self._warn_small(plan.train_size, len(rows))
         losses = self._run_fits(rows, plan, loss, fits, options)
         # A failed fit that counts as infinite may happen again: only the lower limit of the loss holds.
-        limits = loss_limits(loss)
+        limits = loss_limits(loss, self.estimator)
         limits = (limits[0], float("inf")) if self.on_failure == "infinite" else limits
         self._finish(rows, plan, losses, limits, auxiliary)
         return self

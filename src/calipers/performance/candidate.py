@@ -123,7 +123,7 @@ class CandidatePerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = model if fitted is None else fitted
         calibration = rows.take(self.evaluation_rows_)
         losses = batch_losses(loss, self.estimator_, calibration, self.points_per_loss)
-        self.forecast_ = self._forecast(losses, loss_limits(loss))
+        self.forecast_ = self._forecast(losses, loss_limits(loss, self.estimator))
         return self
 
     def _forecast(self, losses: np.ndarray, limits: tuple[float, float]) -> LossForecast:

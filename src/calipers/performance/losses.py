@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector
 
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_fraction
@@ -38,7 +39,14 @@ class LogLoss:
     floor : float
         Smallest probability counted. A label the model has not seen in training has probability 0
         and therefore costs ``-log(floor)``; the default is that of every log loss of the package, the
-        rounding unit of float64: 36.04 in nats.
+        rounding unit of float64: 36.04 in nats. Densities have no floor: they may exceed 1, and their
+        logarithm is taken as the model gives it.
+
+    Notes
+    -----
+    A model with ``score_samples`` that is neither a classifier nor an outlier detector is a density of X
+    (``KernelDensity``, ``GaussianMixture``, ``PCA``): its loss is ``-score_samples(X)``, and y is not read.
+    The ``predict_proba`` of a mixture states components, not labels, and is not read either.
 
     Examples
     --------
@@ -56,6 +64,8 @@ class LogLoss:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """One value per row."""
+        if is_density(estimator):
+            return -np.asarray(estimator.score_samples(X), dtype=np.float64)
         return np.asarray(log_loss_rows(true_label_probability(estimator, X, y), floor=self.floor))
 
 
@@ -87,8 +97,23 @@ class PinballLoss:
         return np.asarray(pinball_rows(*_outcome_and_prediction(estimator, X, y), self.level))
 
 
+def is_density(estimator: Any) -> bool:
+    """Whether a model, fitted or not, states a log-density of rows and no probabilities of labels."""
+    if not hasattr(estimator, "score_samples") or hasattr(estimator, "classes_"):
+        return False
+    try:
+        return not is_classifier(estimator) and not is_outlier_detector(estimator)
+    except AttributeError:  # no tags: not an estimator of scikit-learn
+        return True
+
+
 def true_label_probability(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Probability the model gives to each row's label; 0 for a label it has not seen."""
+    if not hasattr(estimator, "predict_proba"):
+        raise InputTypeError(
+            "the log loss needs predict_proba, or score_samples with log-densities; "
+            f"{type(estimator).__name__} has neither."
+        )
     return _stated(estimator, np.asarray(estimator.predict_proba(X), dtype=np.float64), y)
 
 
@@ -186,8 +211,8 @@ _LIMITS: dict[Loss, tuple[float, float]] = {
 }
 
 
-def loss_limits(loss: Loss) -> tuple[float, float]:
-    """The least and the most a loss of ours can be; infinite for callables and scorers.
+def loss_limits(loss: Loss, estimator: Any = None) -> tuple[float, float]:
+    """The least and the most a loss of ours can be; infinite for callables, scorers and log-densities.
 
     Examples
     --------
@@ -195,6 +220,8 @@ def loss_limits(loss: Loss) -> tuple[float, float]:
     >>> loss_limits(resolve_loss("zero_one")), loss_limits(resolve_loss("absolute"))
     ((0.0, 1.0), (0.0, inf))
     """
+    if isinstance(loss, LogLoss) and is_density(estimator):
+        return -float("inf"), float("inf")
     if isinstance(loss, LogLoss):
         return 0.0, float(-np.log(loss.floor))
     if isinstance(loss, PinballLoss):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 from calipers.calibration import CalibrationConstrainedClassifier
 from calipers.calibration.constrained import LOSSES, slab_rademacher
@@ -98,3 +99,34 @@ def test_claim_2_fewer_rows_than_features_is_warned_about() -> None:
 def test_bad_options_are_named(options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         CalibrationConstrainedClassifier(**options).fit(*rows(50))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_whole_weights_are_repeated_rows(loss: str) -> None:
+    X, y = rows(200)
+    weights = np.random.default_rng(1).integers(0, 4, 200)
+    weighted = CalibrationConstrainedClassifier(loss, random_state=0).fit(X, y, sample_weight=weights)
+    repeated = CalibrationConstrainedClassifier(loss, random_state=0).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
+    p, q = (model.predict_proba(X)[:, 1] for model in (weighted, repeated))
+    # liblinear's hinge is solved to a tolerance, in an order of its own: its score may swap close rows
+    assert np.mean(np.abs(p - q)) < (0.02 if loss == "hinge" else 1e-3)
+    assert float(calibration_error(y, p, sample_weight=weights, random_state=0)) < 1e-12
+
+
+def test_unequal_weights_leave_no_certificate() -> None:
+    X, y = rows()
+    weights = np.random.default_rng(2).random(len(y))
+    model = CalibrationConstrainedClassifier("log", calibration_size=0.5, random_state=0)
+    certificate = model.fit(X, y, sample_weight=weights).certificate_
+    assert certificate.high is None
+    assert "unequal weights" in certificate.reason
+    assert model.fit(X, y, sample_weight=np.full(len(y), 2.0)).certificate_.high is not None
+
+
+def test_a_learner_without_weights_is_trained_without_them_and_says_so() -> None:
+    X, y = rows()
+    learner = CalibrationConstrainedClassifier(estimator=KNeighborsClassifier(), random_state=0)
+    with pytest.warns(DegradedResultWarning, match="KNeighborsClassifier takes no sample_weight"):
+        learner.fit(X, y, sample_weight=np.arange(len(y)) % 3)

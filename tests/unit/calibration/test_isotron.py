@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from calipers.calibration import IsotronClassifier
 from calipers.calibration.isotonic import fit_blocks, interpolated_values, pool_ties
-from calipers.calibration.lipschitz import lipschitz_isotonic
+from calipers.calibration.lipschitz import COMPILED_POINTS, lipschitz_isotonic
 from calipers.exceptions import InputError
 from calipers.metrics import calibration_error
 
@@ -100,6 +100,42 @@ def test_one_update_per_round_by_hand() -> None:
         np.testing.assert_allclose(second.coef_, w / spread, rtol=1e-10)
     u = interpolated_values(fit_blocks(pool_ties(Z @ w, y == 1)), Z @ w)
     assert second.validation_errors_[1] == pytest.approx(np.mean((y - u) ** 2))
+
+
+@pytest.mark.parametrize("variant", ["isotron", "slisotron"])
+def test_whole_weights_are_repeated_rows(variant: str) -> None:
+    X, y, _ = single_index(200, 4)
+    weights = np.random.default_rng(4).integers(0, 4, 200)
+    options = {"variant": variant, "n_rounds": 6, "validation_fraction": 0}
+    weighted = IsotronClassifier(**options).fit(X, y, sample_weight=weights)
+    repeated = IsotronClassifier(**options).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.validation_errors_, repeated.validation_errors_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+
+
+def test_the_scale_of_weights_does_not_matter() -> None:
+    X, y, _ = single_index(300, 5)
+    weights = np.random.default_rng(5).random(300)
+    first, second = (
+        IsotronClassifier(n_rounds=6, random_state=0).fit(X, y, sample_weight=c * weights) for c in (1, 64)
+    )
+    np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-12)
+    plain = IsotronClassifier(n_rounds=6, random_state=0).fit(X, y)
+    assert np.abs(first.coef_ - plain.coef_).max() > 1e-6
+    with pytest.raises(InputError, match="sample_weight must not be negative"):
+        IsotronClassifier().fit(X, y, sample_weight=-weights)
+
+
+def test_compiled_and_plain_fits_are_the_same_bits(seed: int) -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(seed)
+    for slope in (0.05, 0.25, 3.0):
+        z = np.sort(rng.normal(size=500))
+        y, w = (rng.random(500) < expit(z)).astype(float), rng.random(500)
+        plain = lipschitz_isotonic(z, y, w, slope)
+        compiled = lipschitz_isotonic(z, y, w, slope, n_points=COMPILED_POINTS)
+        np.testing.assert_array_equal(compiled, plain)
 
 
 def test_a_constant_feature_gets_no_weight() -> None:

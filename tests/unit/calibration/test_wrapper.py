@@ -9,6 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from calipers.calibration import (
@@ -18,7 +21,7 @@ from calipers.calibration import (
     TemperatureCalibrator,
     calibrate_if_needed,
 )
-from calipers.exceptions import InputError
+from calipers.exceptions import DegradedResultWarning, InputError
 
 X, Y = make_classification(1200, 8, random_state=0)
 
@@ -82,3 +85,38 @@ def test_bad_use_is_named() -> None:
         CalibratedClassifier(GaussianNB()).fit(X, Y)
     with pytest.raises(InputError, match="calibration_size must be None or lie strictly between 0 and 1"):
         CalibratedClassifier(calibration_size=2.0).fit(X, Y)
+
+
+def test_weights_reach_the_calibrator_and_the_model() -> None:
+    weights = np.random.default_rng(0).integers(0, 4, 600)
+    model = GaussianNB().fit(X[:600], Y[:600])
+    wrapped = CalibratedClassifier(model).fit(X[600:], Y[600:], sample_weight=weights)
+    repeated = CalibratedClassifier(model).fit(
+        np.repeat(X[600:], weights, axis=0), np.repeat(Y[600:], weights)
+    )
+    np.testing.assert_allclose(wrapped.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
+    trained = CalibratedClassifier(GaussianNB(), calibration_size=0.5, random_state=0)
+    uniform = trained.fit(X, Y, sample_weight=np.full(1200, 3.0)).predict_proba(X)
+    np.testing.assert_allclose(uniform, trained.fit(X, Y).predict_proba(X), atol=1e-9)
+    positive = trained.fit(X, Y, sample_weight=np.where(Y == 1, 5.0, 1.0))
+    assert positive.estimator_.class_prior_[1] > 0.8  # 600 rows of each, five times the weight
+
+
+def test_a_model_in_a_pipeline_gets_the_weights_where_a_step_takes_them() -> None:
+    model = make_pipeline(StandardScaler(), GaussianNB())
+    wrapped = CalibratedClassifier(model, calibration_size=0.5, random_state=0)
+    wrapped.fit(X, Y, sample_weight=np.where(Y == 1, 5.0, 1.0))
+    assert wrapped.estimator_[-1].class_prior_[1] > 0.8
+    deaf = CalibratedClassifier(KNeighborsClassifier(), calibration_size=0.5, random_state=0)
+    with pytest.warns(DegradedResultWarning, match="calibration only"):
+        deaf.fit(X, Y, sample_weight=np.where(Y == 1, 5.0, 1.0))
+    weighted = deaf.predict_proba(X)[:, 1].mean()
+    assert weighted > deaf.fit(X, Y).predict_proba(X)[:, 1].mean() + 0.1
+
+
+def test_weights_reach_the_calibrators_of_several_classes() -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, 1200)
+    model = GaussianNB().fit(X[:600], labels[:600])
+    wrapped = CalibratedClassifier(model).fit(X[600:], labels[600:], np.where(labels[600:] == 2, 8.0, 1.0))
+    assert wrapped.predict_proba(X)[:, 2].mean() > 0.6

@@ -60,6 +60,47 @@ def test_sets_hold_the_labels_with_p_above_alpha(
     np.testing.assert_array_equal(model.predict_set(Q, 0.5, groups=kinds[1]), sets[:, :, 2])
 
 
+@pytest.mark.parametrize("options", [{}, {"smoothed": True}, {"nonconformity": "aps"}], ids=str)
+@pytest.mark.parametrize("label_conditional", [False, True])
+def test_every_label_can_have_a_level_of_its_own(world, options, label_conditional):
+    P, y, Q = world
+    model = ConformalClassifier(frozen(), label_conditional=label_conditional, random_state=0, **options)
+    model.conformalize(P, y)
+    levels = [0.2, 0.4, 0.2, 0.7]
+    sets = model.predict_set(Q, label_alpha=levels)
+    np.testing.assert_array_equal(sets, model.predict_p(Q) > np.array(levels))
+    named = dict(zip(model.classes_.tolist(), levels, strict=True))
+    np.testing.assert_array_equal(model.predict_set(Q, label_alpha=named), sets)
+    labels = model.predict_labels(Q, label_alpha=levels)
+    assert labels == [np.flatnonzero(row).tolist() for row in sets]
+
+
+def test_levels_by_label_are_checked_and_small_labels_warn(world):
+    P, y, Q = world
+    model = ConformalClassifier(frozen(), label_conditional=True).conformalize(P, y)
+    with pytest.raises(InputError, match="one level per label, 4, got 2"):
+        model.predict_set(Q, label_alpha=[0.1, 0.2])
+    with pytest.raises(InputError, match="as keys"):
+        model.predict_set(Q, label_alpha={"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.1})
+    with pytest.warns(SmallSampleWarning, match="1 group.*alpha=0.001; 999 are needed"):
+        sets = model.predict_set(Q, label_alpha=[0.3, 0.001, 0.3, 0.3])
+    assert sets[:, 1].all()
+
+
+def test_each_label_is_covered_at_its_own_level():
+    # P(miss | label k) <= alpha_k: 4000 rows of a label, binomial tolerance of four standard errors
+    rng = np.random.default_rng(8)
+    P, y = labelled(rng, 20_000)
+    model = ConformalClassifier(frozen(), label_conditional=True, smoothed=True, random_state=0)
+    model.conformalize(P[:4000], y[:4000])
+    levels = np.array([0.05, 0.1, 0.2, 0.4])
+    sets = model.predict_set(P[4000:], label_alpha=levels)
+    for k, level in enumerate(levels):
+        own, n = y[4000:] == k, np.sum(y[:4000] == k)
+        spread = np.sqrt(level * (1 - level) * (1 / own.sum() + 1 / n))
+        assert abs(1 - sets[own, k].mean() - level) < 4 * spread
+
+
 def test_smoothed_sets_follow_the_smoothed_p_values(world):
     P, y, Q = world
     model = ConformalClassifier(frozen(), smoothed=True, random_state=3).conformalize(P, y)

@@ -132,6 +132,16 @@ def test_several_levels_add_a_last_axis(seed):
         np.testing.assert_array_equal(sets[:, :, place], model.predict_set(Z, alpha))
 
 
+def test_every_label_can_have_a_level_of_its_own(seed):
+    X, y, Z, _ = blobs(seed)
+    model = TransductiveKNNClassifier(n_neighbors=3, label_conditional=True).fit(X, y)
+    levels = [0.05, 0.2, 0.5]
+    sets = model.predict_set(Z, label_alpha=levels)
+    expected = np.column_stack([model.predict_set(Z, a)[:, k] for k, a in enumerate(levels)])
+    np.testing.assert_array_equal(sets, expected)
+    assert model.predict_labels(Z, label_alpha=levels) == [model.classes_[row].tolist() for row in expected]
+
+
 def test_labels_and_confidence_are_read_from_the_p_values(seed):
     X, y, Z, _ = blobs(seed)
     model = TransductiveKNNClassifier(n_neighbors=3).fit(X, y)

@@ -95,8 +95,25 @@ def test_levels_may_differ_by_label(rows):
     y, p = rows
     levels = [0.05, 0.1, 0.2, 0.4, 0.8]
     sizes = (p > np.array(levels)).sum(axis=1)
-    table = efficiency(y, p, alpha=levels)
+    table = efficiency(y, p, label_alpha=levels)
     assert float(table["N"]) == pytest.approx(sizes.mean())
+    named = efficiency(y, p, label_alpha=dict(zip(range(5), levels, strict=True)))
+    assert named.to_dict() == table.to_dict()
+    by_label = efficiency_by_label(y, p, label_alpha=levels, criteria=["N"])
+    assert float(by_label["N | 1"]) == pytest.approx(sizes[y == 1].mean())
+    difference = efficiency_difference(y, p, p / 2, label_alpha=levels)["N"]
+    halved = (p / 2 > np.array(levels)).sum(axis=1)
+    assert float(difference) == pytest.approx((sizes - halved).mean())
+
+
+def test_a_level_per_label_as_alpha_warns_and_works(rows):
+    y, p = rows
+    levels = [0.05, 0.1, 0.2, 0.4, 0.8]
+    with pytest.warns(DeprecatedNameWarning, match="now called label_alpha"):
+        old = efficiency(y, p, alpha=levels)
+    assert old.to_dict() == efficiency(y, p, label_alpha=levels).to_dict()
+    with pytest.raises(InputError, match="label_alpha must have one level per label, 5, got 2"):
+        efficiency(y, p, label_alpha=[0.1, 0.2])
     with pytest.raises(InputError, match=r"one per label \(5\), got 2.*efficiency_curve"):
         efficiency(y, p, alpha=[0.1, 0.2])
 

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from sklearn import metrics
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from calipers.exceptions import InputError, InputTypeError
-from calipers.performance import LogLoss, PinballLoss
+from calipers.performance import AlgorithmPerformance, CandidatePerformance, LogLoss, PinballLoss
 from calipers.performance.batches import batch_losses
 from calipers.performance.losses import NAMED_LOSSES, is_scorer, loss_limits, resolve_loss
 from calipers.performance.rows import check_rows
@@ -173,3 +179,43 @@ def test_what_is_not_ours_has_no_limits():
     assert loss_limits(resolve_loss("accuracy")) == everything
     assert loss_limits(LogLoss(floor=0.01)) == (0.0, pytest.approx(-np.log(0.01)))
     assert loss_limits(PinballLoss(0.9)) == (0.0, np.inf)
+
+
+DENSITIES = [
+    KernelDensity(bandwidth=0.5),
+    GaussianMixture(2, random_state=0),
+    make_pipeline(StandardScaler(), GaussianMixture(2, random_state=0)),
+    PCA(1),
+]
+
+
+@pytest.mark.parametrize("model", DENSITIES, ids=lambda m: type(m).__name__)
+def test_the_log_loss_of_a_density_is_minus_its_log_density(model):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    fitted = model.fit(X[:100])
+    found = LogLoss()(fitted, X[100:], None)
+    np.testing.assert_allclose(found, -fitted.score_samples(X[100:]))
+    assert loss_limits(LogLoss(), model) == (-np.inf, np.inf)
+
+
+def test_a_one_point_kernel_density_by_hand():
+    # -log of the standard normal density at distance 2 from the only point
+    model = KernelDensity(bandwidth=1.0).fit([[0.0]])
+    assert LogLoss()(model, [[2.0]], None) == pytest.approx([2.0 + 0.5 * np.log(2 * np.pi)])
+
+
+def test_forecasts_of_densities_may_be_negative():
+    X = 0.01 * np.random.default_rng(1).normal(size=(400, 1))  # densities far above 1
+    candidate = CandidatePerformance(KernelDensity(bandwidth=0.005), loss="log", random_state=0).fit(X)
+    assert candidate.interval()[0] < -2
+    algorithm = AlgorithmPerformance(
+        GaussianMixture(1), loss="log", n_points=25, random_state=0, modulation="quantile"
+    )
+    assert algorithm.fit(X).predict_interval(X[:3])[:, 0].max() < 0
+
+
+def test_an_outlier_detector_is_no_density():
+    X = np.random.default_rng(2).normal(size=(50, 2))
+    model = IsolationForest(n_estimators=5, random_state=0).fit(X)
+    with pytest.raises(InputTypeError, match="IsolationForest has neither"):
+        LogLoss()(model, X, None)

@@ -9,6 +9,7 @@ from calipers.conformal.idealised.expectation import criterion_value
 from calipers.conformal.idealised.measures import conformity
 from calipers.conformal.idealised.optimality import is_optimal, optimal_measure
 from calipers.conformal.idealised.refinement import is_refinement, refines
+from calipers.conformal.idealised.transducer import p_values, prediction_sets
 
 __all__ = [
     "conformity",
@@ -16,6 +17,8 @@ __all__ = [
     "is_optimal",
     "is_refinement",
     "optimal_measure",
+    "p_values",
+    "prediction_sets",
     "refines",
 ]
 

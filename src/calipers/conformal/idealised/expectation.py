@@ -7,21 +7,33 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from calipers.conformal.idealised.law import Law, Lines, measure_table
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import exact_level
+from calipers.inputs.option_checks import check_increasing
 
 LEVEL_FREE = ("S", "U", "F", "OU", "OF", "credibility")
 LEVEL_DEPENDENT = ("N", "M", "E", "OM", "OE", "empty")
 NAMES = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
 _OBSERVED = frozenset({"OU", "OF", "OM", "OE"})
 _ZERO, _ONE = Fraction(0), Fraction(1)
+_NODES = 64  # of the integral of phi over tau
 
 # One object's p-values as (below, equal) pairs.
 Pairs = list[tuple[Fraction, Fraction]]
 
 
-def criterion_value(Q: Any, A: Any, name: str, *, alpha: Any = None, label_conditional: bool = False) -> Any:
+def criterion_value(
+    Q: Any,
+    A: Any,
+    name: str,
+    *,
+    alpha: Any = None,
+    label_conditional: bool = False,
+    phi: Callable[[Any], Any] | None = None,
+) -> Any:
     """Expected value of a criterion when Q is known; smaller is better.
 
     Parameters
@@ -31,26 +43,30 @@ def criterion_value(Q: Any, A: Any, name: str, *, alpha: Any = None, label_condi
     A : table of the same shape
         Conformity measure, higher is more conforming; only its order matters.
     name : str
-        S, N, U, F, M, E, OU, OF, OM, OE, or the tie-break keys "credibility" and "empty".
+        S, N, U, F, M, E, OU, OF, OM, OE, the tie-break keys "credibility" and "empty", or "S_phi".
     alpha : float, Fraction or Decimal
         Level, needed by N, M, E, OM, OE and empty; taken in exact arithmetic.
     label_conditional : bool
         Compare within labels (eq. 43) instead of over all examples (eq. 11).
+    phi : callable
+        With "S_phi" only, the sum of transformed p-values: a strictly increasing function on [0, 1] that
+        maps arrays to arrays.
 
     Returns
     -------
     Fraction when Q holds Fractions, else float
-        The expectation over x (and y) and tau, exact up to the final rounding.
+        The expectation over x (and y) and tau, exact up to the final rounding. S_phi is a float.
 
     Notes
     -----
     Each p-value is a line in tau with a slope of at least 0. At a level, a label enters the set when tau
     passes the line's crossing, so set sizes follow from sorted crossings; level-free criteria integrate the
-    sorted lines between their intersections.
+    sorted lines between their intersections. The integral of phi along a line is a Gauss-Legendre rule with
+    64 points: exact for polynomials up to degree 127, to rounding for smooth functions.
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), sections 3, 5 and 8.
+    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), sections 3, 5 and 8; S_phi: Remark of section 4.
 
     Examples
     --------
@@ -60,15 +76,31 @@ def criterion_value(Q: Any, A: Any, name: str, *, alpha: Any = None, label_condi
     >>> criterion_value(Q, conformity(Q, "CP"), "U"), criterion_value(Q, conformity(Q, "SP"), "U")
     (Fraction(7, 20), Fraction(1, 4))
     """
+    if phi is not None and name != "S_phi":
+        raise InputError(f"phi is used only with the criterion S_phi, got {name!r}.")
     law = Law.of(Q)
     lines = Lines.of(law, measure_table(A, law), label_conditional=label_conditional)
+    if name == "S_phi":
+        return _transformed_sum(law, lines, phi)
     return law.answer(expected(law, lines, name, alpha))
+
+
+def _transformed_sum(law: Law, lines: Lines, phi: Callable[[Any], Any] | None) -> float:
+    """E over x and tau of the sum over labels of phi(p(x, y)), the criterion S_phi."""
+    if phi is None or not callable(phi):
+        raise InputTypeError(f"the criterion S_phi needs phi, a function on [0, 1], got {repr(phi)[:60]}.")
+    check_increasing(phi, name="phi")
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    tau = (1 + nodes) / 2
+    below, equal = (np.array(table, dtype=float) for table in (lines.below, lines.equal))
+    means = np.asarray(phi(below[..., None] + equal[..., None] * tau)) @ (weights / 2)
+    return float(np.array(law.objects, dtype=float) @ means.sum(axis=1))
 
 
 def expected(law: Law, lines: Lines, name: str, alpha: Any) -> Fraction:
     """The expectation from the lines."""
     if name not in NAMES:
-        raise InputError(f"there is no criterion {name!r}; known are {', '.join(NAMES)}.")
+        raise InputError(f"there is no criterion {name!r}; known are {', '.join((*NAMES, 'S_phi'))}.")
     if name in LEVEL_DEPENDENT and alpha is None:
         raise InputError(f"criterion {name} needs alpha.")
     level = None if alpha is None or name in LEVEL_FREE else exact_level(alpha)

@@ -35,7 +35,7 @@ def is_optimal(Q: Any, A: Any, name: str, *, label_conditional: bool = False) ->
     A : table of the same shape
         Conformity measure, higher is more conforming.
     name : str
-        One of the ten criteria.
+        One of the ten criteria, or "S_phi": its optimal measures do not depend on phi.
     label_conditional : bool
         Optimal among label-conditional predictors.
 
@@ -52,10 +52,12 @@ def is_optimal(Q: Any, A: Any, name: str, *, label_conditional: bool = False) ->
     Notes
     -----
     Unconditional: membership in R(CP), R'(SP), R(MCP) or R''(MSP), Theorems 1 to 4, with two corrections
-    where a label has probability 0 or exactly 1/2 (documented in the guide). Label-conditional S, N,
-    OF, OE (and OU, OM with two labels): Theorem 5. The others: all measures are tried, in floating point.
-    Theorem 6 says that with two labels and different ``Q(1 | x)`` a refinement of CP is among the optimal;
-    for U, M, F and E that fails from three objects on (the guide has a counterexample), because one
+    where a label has probability 0 or exactly 1/2 (documented in the guide). S_phi has the optimal measures
+    of S, for phi continuously differentiable and strictly increasing (Remark of section 4).
+    Label-conditional S, N, OF, OE, S_phi (and OU, OM with two labels): Theorem 5. The others: all measures
+    are tried, in floating point. Theorem 6 says that with two labels and different ``Q(1 | x)`` a
+    refinement of CP is among the optimal; for U, M, F and E that fails from three objects on (the guide
+    has a counterexample), because one
     tau serves both labels of an object.
 
     References
@@ -91,7 +93,7 @@ def optimal_measure(Q: Any, name: str, *, label_conditional: bool = False) -> np
     Q : table (objects, labels)
         Joint probabilities, floats or Fractions; at least two labels.
     name : str
-        One of the ten criteria.
+        One of the ten criteria, or "S_phi": its optimal measures do not depend on phi.
     label_conditional : bool
         Optimal among label-conditional predictors.
 
@@ -181,12 +183,14 @@ def _searched(law: Law, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check(Q: Any, name: str) -> tuple[Law, str]:
-    if name not in OPTIMAL_KIND:
-        raise InputError(f"name must be one of {', '.join(OPTIMAL_KIND)}, got {name!r}.")
+    # O(S_phi) = O(S) for every admissible phi (Remark of section 4).
+    criterion = "S" if name == "S_phi" else name
+    if criterion not in OPTIMAL_KIND:
+        raise InputError(f"name must be one of {', '.join(OPTIMAL_KIND)} or S_phi, got {name!r}.")
     law = Law.of(Q)
     if law.n_labels < 2:
         raise InputError("optimality needs at least two labels, got one.")
-    return law, OPTIMAL_KIND[name]
+    return law, OPTIMAL_KIND[criterion]
 
 
 def _binary_kind(law: Law, name: str, kind: str) -> str:

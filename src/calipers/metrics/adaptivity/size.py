@@ -38,6 +38,7 @@ from calipers.metrics.adaptivity.binning import (
 )
 from calipers.metrics.adaptivity.correlation import fisher_interval, fit_bin_means, signed_square
 from calipers.metrics.adaptivity.ease_states import by_ease
+from calipers.metrics.adaptivity.from_predictions import difficulty_rows, size_rows
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import EQUAL
 from calipers.results import Estimate
@@ -60,6 +61,8 @@ def t_ss(
     ease: Any,
     *,
     n_bins: int = 50,
+    y_true: Any = None,
+    classes: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
     n_draws: int = 999,
@@ -74,13 +77,19 @@ def t_ss(
     Parameters
     ----------
     ranks : array (n,)
-        1-based rank of the true label (`true_rank`); for regression the absolute error.
-    size : array (n,)
-        Set sizes; for regression interval widths.
+        1-based rank of the true label (`true_rank`); for regression the absolute error. With ``y_true``
+        what the model said: probabilities (n, K), or point predictions (n,).
+    size : array (n,), or the predictions
+        Set sizes, or for regression interval widths; sets as bool (n, K) and intervals as float (n, 2) are
+        taken too.
     ease : array (n,)
         Ease of each row, or any score that is lower for harder rows.
     n_bins : int
         Bins of equal mass, eq. 2; empty ones are passed over.
+    y_true : array (n,), optional
+        Outcomes, when ``ranks`` holds probabilities or predictions.
+    classes : sequence of K labels, optional
+        The label of every column of the probabilities; needed only when it cannot be read off ``y_true``.
     sample_weight : array (n,), optional
         Weights: whole numbers are repetitions, others importance weights without a test.
     confidence : float
@@ -127,6 +136,7 @@ def t_ss(
     """
     if ease is None:
         raise InputTypeError("ease must be an array or a list, got NoneType.")
+    ranks, size = difficulty_rows(ranks, y_true, classes), size_rows(size)
     difficulty, sizes, weights, score = difficulty_columns(ranks, size, sample_weight, ease=ease)
     n_bins = check_count(n_bins, name="n_bins")
     columns, origin = _with_squares(difficulty, sizes)

@@ -24,6 +24,7 @@ from calipers.metrics.adaptivity.binning import (
     stratum_name,
 )
 from calipers.metrics.adaptivity.ease_states import by_ease
+from calipers.metrics.adaptivity.from_predictions import covered_rows
 from calipers.metrics.adaptivity.worst import bins_null, worst_estimate
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.promised_rows import PromisedRows, check_promise
@@ -37,6 +38,8 @@ def t_cv(
     *,
     alpha: Any,
     n_bins: int = 50,
+    y_true: Any = None,
+    classes: Any = None,
     n_calibration: Any = None,
     sample_weight: Any = None,
     cluster: Any = None,
@@ -54,13 +57,18 @@ def t_cv(
     Parameters
     ----------
     covered : bool array (n,)
-        Whether the prediction set or interval of each row held its outcome.
+        Whether the prediction set or interval of each row held its outcome. With ``y_true`` the prediction
+        itself: sets as bool (n, K), or intervals as float (n, 2).
     ease : array (n,)
         Ease of each row (`calipers.difficulty.ease`), or any score that is lower for harder rows.
     alpha : float, Fraction or Decimal, or array (n,)
         Allowed miscoverage: a number in (0, 1), or one in [0, 1] per row (``1 - p`` for probabilities).
     n_bins : int
         Bins, eq. 2. More bins than rows leave some empty; those are passed over.
+    y_true : array (n,), optional
+        Outcomes, when ``covered`` holds sets or intervals.
+    classes : sequence of K labels, optional
+        The label of every column of the sets; needed only when it cannot be read off ``y_true``.
     n_calibration : int or array (n_bins,), optional
         Calibration rows: one number for one threshold, which shifts all bins together, or one per bin,
         hardest first, for thresholds of their own.
@@ -119,6 +127,7 @@ def t_cv(
     >>> print(t_cv(rng.random(20_000) < 0.82 + 0.16 * ease, ease, alpha=0.1))
     T-CV 0.11 [0.06, 0.19] at 95 %; a valid predictor would read up to 0.050 (p < 0.001)
     """
+    covered = covered_rows(covered, y_true, classes)
     rows, score = _rows(covered, ease, "ease", alpha, sample_weight, cluster)
     bins = bin_by_ease([rows.covered], score, check_count(n_bins, name="n_bins"), rows.weights)
     rng, draws = generator(random_state), check_count(n_draws, name="n_draws")
