@@ -13,6 +13,7 @@ from calipers.exceptions import InputTypeError
 
 # Any array of any library; the array API standard has no common base class to name.
 Array: TypeAlias = Any
+_NUMPY = array_api_compat.array_namespace(np.empty(0))
 
 
 def is_array(value: object) -> bool:
@@ -25,7 +26,10 @@ def is_array(value: object) -> bool:
     >>> is_array(np.zeros(2)), is_array([0, 0])
     (True, False)
     """
-    return not isinstance(value, np.generic) and array_api_compat.is_array_api_obj(value)
+    # Most values are numpy's, or plain numbers: neither needs to be compared with every library.
+    if isinstance(value, (np.ndarray, np.generic, float, int)):
+        return isinstance(value, np.ndarray)
+    return array_api_compat.is_array_api_obj(value)
 
 
 def namespace(*arrays: Array) -> Any:
@@ -39,6 +43,8 @@ def namespace(*arrays: Array) -> Any:
     >>> float(xp.sum(xp.ones(3)))
     3.0
     """
+    if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
+        return _NUMPY  # what the line below finds, in a tenth of its time
     return array_api_compat.array_namespace(*arrays)
 
 
