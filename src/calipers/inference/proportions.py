@@ -71,10 +71,13 @@ def clopper_pearson(
     0.7076683 0.7654066
     """
     error = _error_per_end(confidence, alternative)
-    if isinstance(successes, float) and isinstance(n, float) and 0 < successes < n < np.inf:
+    if isinstance(successes, float) and isinstance(n, float) and 0 <= successes <= n < np.inf:
         # One count, as most callers have: the same two quantiles without the arrays around them.
-        low = 0.0 if alternative == "less" else special.betaincinv(successes, n - successes + 1, error)
-        high = 1.0 if alternative == "greater" else special.betainccinv(successes + 1, n - successes, error)
+        low, high = 0.0, 1.0
+        if alternative != "less" and successes > 0:
+            low = special.betaincinv(successes, n - successes + 1, error)
+        if alternative != "greater" and successes < n:
+            high = special.betainccinv(successes + 1, n - successes, error)
         return Interval(np.float64(low), np.float64(high))
     s, n = _counts(successes, n)
     low, high = np.zeros(s.shape), np.ones(s.shape)
