@@ -121,7 +121,8 @@ def _trials(
         rows = rng.permutation(len(test))[: min(effort.rows, len(test))]
         r, s, c = ranks[rows].astype(float), size[rows].astype(float), covered[rows]
         pairs = draw_pairs(len(rows), effort.group, effort.pairs, rng)
-        readings["rate"][t] = np.mean(harder_first(r, pairs) == harder_first(s, pairs))
+        harder = harder_first(np.stack([r, s]), pairs)
+        readings["rate"][t] = np.mean(harder[:, 0] == harder[:, 1])
         readings["Deficit"][t] = np.maximum(r - s, 0).mean()
         readings["Excess"][t] = np.maximum(s - r, 0).mean()
         readings["SSCV"][t] = _worst(c, s, STRATA, alpha)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 from narwhals.dependencies import is_into_dataframe
 
 from calipers.arrays.optional import import_optional
@@ -25,7 +26,7 @@ def is_frame(value: object) -> bool:
     >>> is_frame(pl.DataFrame({"x": [1]})), is_frame([[1]])
     (True, False)
     """
-    return bool(is_into_dataframe(value))
+    return not isinstance(value, np.ndarray) and bool(is_into_dataframe(value))
 
 
 def frame_columns(frame: Any) -> dict[str, nw.Series[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -13,6 +13,8 @@ from calipers.exceptions import InputTypeError
 
 # Any array of any library; the array API standard has no common base class to name.
 Array: TypeAlias = Any
+_NUMPY_ONLY = {np.ndarray}
+_NUMPY = array_api_compat.array_namespace(np.empty(0))
 
 
 def is_array(value: object) -> bool:
@@ -25,7 +27,10 @@ def is_array(value: object) -> bool:
     >>> is_array(np.zeros(2)), is_array([0, 0])
     (True, False)
     """
-    return not isinstance(value, np.generic) and array_api_compat.is_array_api_obj(value)
+    # Most values are numpy's, or plain numbers: neither needs to be compared with every library.
+    if isinstance(value, (np.ndarray, np.generic, float, int)):
+        return isinstance(value, np.ndarray)
+    return array_api_compat.is_array_api_obj(value)
 
 
 def namespace(*arrays: Array) -> Any:
@@ -39,6 +44,8 @@ def namespace(*arrays: Array) -> Any:
     >>> float(xp.sum(xp.ones(3)))
     3.0
     """
+    if arrays and {*map(type, arrays)} == _NUMPY_ONLY:
+        return _NUMPY  # what the line below finds, in a tenth of its time
     return array_api_compat.array_namespace(*arrays)
 
 
@@ -157,6 +164,8 @@ def floating(array: Array) -> Array:
     >>> floating(np.array([1, 2])), floating(np.float32([1])).dtype
     (array([1., 2.]), dtype('float32'))
     """
+    if isinstance(array, np.ndarray):
+        return array if array.dtype.kind == "f" else array.astype(np.float64)
     xp = namespace(array)
     return array if xp.isdtype(array.dtype, "real floating") else xp.astype(array, xp.float64)
 
@@ -232,8 +241,8 @@ def pick_columns(table: Array, columns: Array) -> Array:
     return namespace(table).take_along_axis(table, columns[:, None], axis=1)[:, 0]
 
 
-def running_sums(column: Array, ends: Array) -> Array:
-    """Sum of the first m entries of a column of float64, for every m in ``ends``, an array of any shape.
+def running_sums(columns: Sequence[Array], ends: Array) -> list[Array]:
+    """Of each column of float64 the sum of its first m entries, for every m in ``ends``, of any shape.
 
     numpy sums between the ends only, which takes no memory and a fifth of the time of all the sums.
 
@@ -241,18 +250,22 @@ def running_sums(column: Array, ends: Array) -> Array:
     --------
     >>> import numpy as np
     >>> from calipers.arrays import running_sums
-    >>> running_sums(np.array([0.5, 1.0, 2.0]), np.array([[0, 2], [3, 2]]))
-    array([[0. , 1.5],
-           [3.5, 1.5]])
+    >>> running_sums([np.array([0.5, 1.0, 2.0])], np.array([[0, 2], [3, 2]]))
+    [array([[0. , 1.5],
+           [3.5, 1.5]])]
     """
-    if isinstance(column, np.ndarray):
+    if isinstance(columns[0], np.ndarray):
         stops, place = np.unique(np.append(ends, 0), return_inverse=True)  # 0 is the first of them
-        parts = np.add.reduceat(column[: stops[-1]], stops[:-1])
-        return np.append(0.0, np.cumsum(parts))[place[:-1].reshape(ends.shape)]
-    xp = namespace(column)
-    zero = xp.zeros((1,), dtype=xp.float64, device=column.device)
-    cumulative = xp.concat([zero, xp.cumulative_sum(column)])
-    return xp.reshape(xp.take(cumulative, xp.reshape(ends, (-1,))), ends.shape)
+        place = place[:-1].reshape(ends.shape)
+        sums = np.zeros((len(columns), stops.size))
+        for own, column in zip(sums, columns, strict=True):
+            np.add.reduceat(column[: stops[-1]], stops[:-1], out=own[1:])
+        np.cumsum(sums[:, 1:], axis=1, out=sums[:, 1:])
+        return list(sums.take(place, axis=1))
+    xp = namespace(columns[0])
+    zero = xp.zeros((1,), dtype=xp.float64, device=columns[0].device)
+    cumulative = [xp.concat([zero, xp.cumulative_sum(column)]) for column in columns]
+    return [xp.reshape(xp.take(sums, xp.reshape(ends, (-1,))), ends.shape) for sums in cumulative]
 
 
 def count_in_order(ordered: Array, limits: Array) -> Array:

@@ -98,19 +98,22 @@ class _Cells:
             return None
         with np.errstate(all="ignore"):
             scale = ordered.dtype.type(count) / (ordered[-1] - ordered[0])
-        return cls(ordered, scale, count) if 0 < scale < np.inf else None
+            return cls(ordered, scale, count) if 0 < scale < np.inf else None
 
     def of_values(self, values: np.ndarray) -> np.ndarray:
-        """The cell of each value: non-decreasing, because every step of it is."""
-        with np.errstate(over="ignore"):
-            place: np.ndarray = values - self.low
-            place *= self.scale
+        """The cell of each value: non-decreasing, because every step of it is; a product may overflow."""
+        place: np.ndarray = values - self.low
+        place *= self.scale
         np.fmin(place, self.count, out=place)  # NaN becomes the last cell
         np.maximum(place, 0, out=place)
         return place.astype(np.intp)
 
     def search(self, values: np.ndarray, side: Side) -> np.ndarray:
         """Positions of the values, block by block."""
+        with np.errstate(over="ignore"):
+            return self._search(values, side)
+
+    def _search(self, values: np.ndarray, side: Side) -> np.ndarray:
         below = np.less if side == "left" else np.less_equal
         found = np.empty(values.size, dtype=np.int64)
         for start in range(0, values.size, _BLOCK):

@@ -441,6 +441,8 @@ def _same_kind(cal: Array, test: Array) -> tuple[Array, Array]:
         cal = on_device_of(cal, test)
     elif isinstance(test, np.ndarray) and not isinstance(cal, np.ndarray):
         test = on_device_of(test, cal)
+    if cal.dtype == test.dtype:
+        return cal, test
     xp = namespace(cal, test)
     dtype = xp.result_type(cal, test)
     return xp.astype(cal, dtype, copy=False), xp.astype(test, dtype, copy=False)

@@ -78,7 +78,7 @@ def bounded_mean_interval(moments: Moments, *, low: float, high: float, confiden
     room = 1e-9 * max(abs(low), abs(high), high - low)
     if not low - room <= moments.mean <= high + room:
         raise InputError(f"the mean must lie between {low:g} and {high:g}, got {moments.mean:g}.")
-    mean, variance = float(np.clip(moments.mean, low, high)), _spread(moments)
+    mean, variance = min(max(moments.mean, low), high), _spread(moments)
     return Interval(
         high - _reach(moments.rows, high - mean, variance, high - low, error),
         low + _reach(moments.rows, mean - low, variance, high - low, error),

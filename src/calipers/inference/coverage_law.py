@@ -26,6 +26,7 @@ from calipers.inference.proportions import (
     binomial_lower_tail,
     binomial_upper_tail,
     combine_tails,
+    tails_of_one,
 )
 from calipers.inputs import check_alpha, check_confidence, check_count
 
@@ -154,6 +155,9 @@ class CoverageLaw:
         The law is discrete, so the p-value is valid, P(p <= u) <= u, and not uniform.
         """
         check_alternative(alternative)
+        if self.n_calibration is None and isinstance(covered, int) and 0 <= covered <= self.n:
+            tails = tails_of_one(float(covered), float(self.n), 1.0 - self.alpha, self.alpha)
+            return combine_tails(*tails, alternative)[()]
         covered = np.asarray(covered, dtype=float)
         below = np.ceil(covered) - 1.0
         if self._degenerate or self.n_calibration is None or self.rank is None:

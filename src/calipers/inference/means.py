@@ -7,6 +7,7 @@ effective number of rows. `calipers.inputs.weights` says which are which.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,9 +85,16 @@ class Moments:
         return cls(*own, w.whole, squared, _tails(x, w.mass, own[1]), _tails(x, w.squares, squared[1]))
 
     @classmethod
-    def of_counts(cls, values: np.ndarray, counts: np.ndarray) -> Moments:
-        """The moments of rows that count once each, from distinct values and how often each occurs."""
-        return cls(*_of_weighted_rows(np.asarray(values, dtype=float), np.asarray(counts, dtype=float)))
+    def of_counts(cls, values: np.ndarray, counts: np.ndarray) -> list[Moments]:
+        """Of each of k columns, from c kinds of rows: their values (k, c), and how often each kind occurs."""
+        n, low = float(counts.sum()), values.min(axis=1)
+        mean = (counts * values).sum(axis=1) / n
+        deviations = values - mean[:, None]
+        shift = (counts * deviations).sum(axis=1) / n
+        squares = np.maximum((counts * deviations * deviations).sum(axis=1) - n * shift * shift, 0.0)
+        is_constant = low == values.max(axis=1)
+        mean, squares = np.where(is_constant, low, mean + shift), np.where(is_constant, 0.0, squares)
+        return [cls(n, *pair) for pair in zip(mean.tolist(), squares.tolist(), strict=True)]
 
     @classmethod
     def of_each(cls, table: Array) -> list[Moments]:
@@ -134,7 +142,7 @@ class Moments:
         if not self.rows > 1:
             return float("nan")
         if self.whole or self.squared is None:
-            return float(np.sqrt(self.squares / (self.n - 1) / self.n))
+            return math.sqrt(self.squares / (self.n - 1) / self.n)
         weight, mean, squares = self.squared
         # Squared weights have a mean of their own; the deviations wanted are those from the mean.
         deviations = squares + weight * (mean - self.mean) ** 2
@@ -187,8 +195,8 @@ def _of_weighted_rows(x: np.ndarray, w: np.ndarray) -> _Sums:
 
 
 def _sums(n: float, mean: float, shift: float, squares: float) -> _Sums:
-    exact = mean + shift if np.isfinite(mean) else mean
-    return n, exact, squares if np.isnan(squares) else max(squares, 0.0)
+    exact = mean + shift if math.isfinite(mean) else mean
+    return n, exact, squares if math.isnan(squares) else max(squares, 0.0)
 
 
 def _merged(first: _Sums, second: _Sums) -> _Sums:
@@ -286,8 +294,8 @@ def mean_estimate(
     moments = _moments(contributions, weights)
     if limits is not None and null is not None:
         raise InputError("limits and null cannot be given together: rows of a known range have no t test.")
-    if limits is not None and moments.n > 0 and np.isfinite(moments.squares):
-        return _bounded(moments, name, limits, confidence)
+    if limits is not None and moments.n > 0 and math.isfinite(moments.squares):
+        return Estimate(name=name, **bounded_mean_fields(moments, limits, confidence))
     if reason := _missing(moments):
         value = moments.mean if moments.n > 0 else float("nan")
         error = 0.0 if reason == _NO_SPREAD else None
@@ -374,18 +382,18 @@ def _paired_gaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return gaps
 
 
-def _bounded(moments: Moments, name: str, limits: tuple[float, float], confidence: float) -> Estimate:
+def bounded_mean_fields(moments: Moments, limits: tuple[float, float], confidence: float) -> dict[str, Any]:
+    """Fields of an Estimate of the mean of at least one row, all of them within known limits."""
     low, high = bounded_mean_interval(moments, low=limits[0], high=limits[1], confidence=confidence)
-    return Estimate(
-        name=name,
-        value=moments.mean,
-        std_error=moments.std_error if moments.rows > 1 else None,
-        low=low,
-        high=high,
-        confidence=confidence,
-        n=moments.rows,
-        method=f"mean, {BOUNDED_METHOD}",
-    )
+    return {
+        "value": moments.mean,
+        "std_error": moments.std_error if moments.rows > 1 else None,
+        "low": low,
+        "high": high,
+        "confidence": confidence,
+        "n": moments.rows,
+        "method": f"mean, {BOUNDED_METHOD}",
+    }
 
 
 def _moments(contributions: Any, weights: Any) -> Moments:

@@ -88,8 +88,11 @@ class NullLaw(ABC):
         check_alternative(alternative)
         if math.isnan(observed):
             return math.nan
+        # A tail can be the whole cost of a test: the one that nobody reads is not computed.
+        if alternative == "greater":
+            return float(self._tail(observed, upper=True, share=share_up))
         lower = self._tail(observed, upper=False, share=share_down)
-        upper = self._tail(observed, upper=True, share=share_up)
+        upper = 1.0 if alternative == "less" else self._tail(observed, upper=True, share=share_up)
         return float(combine_tails(lower, upper, alternative))
 
 

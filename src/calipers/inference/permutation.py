@@ -209,11 +209,9 @@ def _shuffles(
     column: np.ndarray, strata: np.ndarray | None, size: int, rng: np.random.Generator
 ) -> np.ndarray:
     if strata is None:
-        # Row by row: one sort of random numbers per shuffle would take twice as long.
+        # One sort of random numbers per shuffle would take twice as long.
         shuffled = np.tile(column, (size, 1))
-        for row in shuffled:
-            rng.shuffle(row)
-        return shuffled
+        return rng.permuted(shuffled, axis=1, out=shuffled)
     order = np.argsort(rng.random((size, len(column))), axis=1)
     codes = np.unique(strata, return_inverse=True)[1]
     # Sorting a shuffled order by stratum leaves a random order inside each stratum.

@@ -145,6 +145,9 @@ class ShareCounts:
 
 def _interval_of_counts(hits: np.ndarray, totals: np.ndarray, confidence: float) -> Interval:
     """Exact intervals; of many strata, which have few different counts, each pair of counts once."""
+    if totals.size == 1:
+        low, high = clopper_pearson(float(hits[0]), float(totals[0]), confidence=confidence)
+        return Interval(np.array([low]), np.array([high]))
     width = totals.max() + 1 if totals.size else 1.0
     if totals.size < _MANY_STRATA or width**2 > 4 * totals.size:
         return clopper_pearson(hits, totals, confidence=confidence)

@@ -91,7 +91,10 @@ class StrataLaw:
         values from 0 to the rows of the stratum; an empty range is never met.
         """
         shape = (*np.broadcast_shapes(np.shape(first)[:-1], np.shape(last)[:-1]), self.sizes.size)
-        first, last = (np.broadcast_to(np.asarray(end, dtype=float), shape) for end in (first, last))
+        first, last = (
+            end if end.shape == shape else np.broadcast_to(end, shape)
+            for end in (np.asarray(first, dtype=float), np.asarray(last, dtype=float))
+        )
         if self._threshold is None:
             n, alpha, times = self._binomial
             low, high = first[..., : n.size], last[..., : n.size]

@@ -103,8 +103,12 @@ class ViolationLaw(NullLaw):
         return self._strata.outside(*self._allowed(grid, closed=closed))
 
     def _tail(self, observed: float, *, upper: bool, share: float) -> float:
-        beyond = float(self._exceeds(observed, closed=True)[0])
-        at_least = float(self._exceeds(observed, closed=False)[0])
+        # P(T > observed) and P(T >= observed), in one evaluation.
+        x = np.array([[observed]])
+        allowed = (self._allowed(x, closed=True), self._allowed(x, closed=False))
+        beyond, at_least = self._strata.outside(
+            *(np.concatenate(ends) for ends in zip(*allowed, strict=True))
+        ).tolist()
         tied = share * (at_least - beyond)
         return min(1.0, (beyond if upper else 1.0 - at_least) + tied)
 

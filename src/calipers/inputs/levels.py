@@ -179,6 +179,8 @@ def snap_to_fraction(value: float) -> Fraction:
 
 
 def _inside_unit(value: Any, name: str, meaning: str) -> float | Fraction | Decimal:
+    if type(value) is float and 0.0 < value < 1.0:
+        return value
     number = _number(value, name)
     inside = not (isinstance(number, Decimal) and number.is_nan()) and 0 < number < 1  # also refuses NaN
     if not inside or float(number) in (0.0, 1.0):

@@ -246,11 +246,11 @@ def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str,
         raise InputError(
             f"{name} holds {array.shape[2]} levels; pass one at a time, for instance {name}[:, :, 0]."
         )
-    xp = namespace(array)
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
         array = numeric(array, name)
-    if xp.isdtype(array.dtype, "bool"):
+    if _are_booleans(array):
         return "sets", check_sets(array, name=name)
+    xp = namespace(array)
     if xp.isdtype(array.dtype, "integral") and array.ndim == 2:
         zero_one = bool(xp.all((array == 0) | (array == 1)))
         if zero_one and array.shape[1] == 2:
@@ -368,7 +368,11 @@ def _check_unit(array: Array, name: str) -> None:
     # A float32 softmax can exceed 1 by rounding; four units in the last place are not an error.
     limit = 1 + 4 * float(xp.finfo(array.dtype).eps)
     # NaN passes through both reductions and fails the comparisons.
-    if not array_size(array) or bool((xp.min(array) >= 0) & (xp.max(array) <= limit)):
+    if not array_size(array) or bool(
+        (array.min() >= 0) & (array.max() <= limit)
+        if isinstance(array, np.ndarray)
+        else (xp.min(array) >= 0) & (xp.max(array) <= limit)
+    ):
         return
     require_finite(array, name=name)
     outside = (array < 0) | (array > limit)
@@ -384,8 +388,7 @@ def _as_bool(array: Array, name: str) -> Array:
         array = numeric(array, name)
     if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
         raise InputTypeError(f"{name} must hold booleans, got {array.dtype}.")
-    xp = namespace(array)
-    if xp.isdtype(array.dtype, "bool"):
+    if _are_booleans(array):
         return array
     other = (array != 0) & (array != 1)  # NaN is neither
     if count := count_true(other):
@@ -395,3 +398,9 @@ def _as_bool(array: Array, name: str) -> Array:
             f"{count} of {array_size(array)} values are neither (first at {place(other)}: {float(value):g})."
         )
     return array == 1
+
+
+def _are_booleans(array: Array) -> bool:
+    if isinstance(array, np.ndarray):
+        return array.dtype == np.bool_
+    return bool(namespace(array).isdtype(array.dtype, "bool"))

@@ -100,7 +100,9 @@ def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
 
 def numeric(array: Array, name: str) -> Array:
     """The array in a floating dtype; text, dates and complex numbers are refused by name."""
-    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind in "biuf":
+            return floating(array)
         try:
             return _objects_to_float(array)
         except (TypeError, ValueError, OverflowError):
@@ -158,12 +160,15 @@ def _is_finite(array: Array, infinite: bool) -> bool:
     """Whether no value is NaN (or infinite): the smallest and largest say so, and nothing is stored."""
     if not array_size(array):
         return True
-    xp = namespace(array)
-    low = xp.min(array)  # a NaN anywhere makes it NaN
+    xp, on_host = namespace(array), isinstance(array, np.ndarray)
+    low = array.min() if on_host else xp.min(array)  # a NaN anywhere makes it NaN
     if infinite:
         return bool(low == low)
-    high = xp.max(array)
-    if not xp.isdtype(array.dtype, "real floating") or float(xp.finfo(array.dtype).max) <= LARGEST_VALUE:
+    high = array.max() if on_host else xp.max(array)
+    is_double = on_host and array.dtype == np.float64
+    if not (is_double or xp.isdtype(array.dtype, "real floating")) or (
+        not is_double and float(xp.finfo(array.dtype).max) <= LARGEST_VALUE
+    ):
         return bool(xp.isfinite(low) & xp.isfinite(high))
     reach = max(-float(low), float(high))  # NaN makes one of them NaN
     return low == low and high == high and (reach == 0 or 1 / LARGEST_VALUE <= reach <= LARGEST_VALUE)

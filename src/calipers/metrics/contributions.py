@@ -107,4 +107,5 @@ def _two_largest_on_host(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _at_label(table: Array, codes: Array) -> Array:
-    return at_label(table, codes) if isinstance(table, np.ndarray) else pick_columns(table, codes)
+    by_columns = isinstance(table, np.ndarray) and not table.flags.c_contiguous
+    return at_label(table, codes) if by_columns else pick_columns(table, codes)

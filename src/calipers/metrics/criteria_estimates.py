@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from calipers.inference import Moments, ShareCounts, binomial_p_value, mean_estimate, symmetry_test
+from calipers.inference.means import bounded_mean_fields
 from calipers.inputs import NO_EXACT_LAW, check_alphas
 from calipers.metrics.marginal import share_fields
 from calipers.results import Estimate, EstimateTable
@@ -26,6 +27,7 @@ CRITERIA = {
 }
 # Keys that decide between predictors of equal U or F, and of equal M or E.
 TIE_BREAKS = {"credibility": "largest p-value", "empty": "sets without a label"}
+_MEANINGS = CRITERIA | TIE_BREAKS
 # Theorem 1: true conditional probabilities are optimal for these four, and for no other with three labels.
 PROBABILISTIC = frozenset({"S", "N", "OF", "OE"})
 # Criteria that depend on the level, and those whose rows are 0 or 1.
@@ -102,11 +104,15 @@ def criterion_estimate(
 ) -> Estimate:
     """One criterion from the moments of its rows, which lie within limits."""
     details = {
-        "meaning": (CRITERIA | TIE_BREAKS).get(name, "sum of transformed p-values"),
+        "meaning": _MEANINGS.get(name, "sum of transformed p-values"),
         "probabilistic": name in PROBABILISTIC or name == "S_phi",
     }
     if name in _TIE_BREAK_OF:
         details["tie_break"] = _TIE_BREAK_OF[name]
+    if name not in SHARES and limits is not None and moments.n > 0:
+        # As `mean_estimate` of rows within limits, with the reason from the start.
+        fields = bounded_mean_fields(moments, limits, confidence)
+        return Estimate(name=name, **fields, reason=NO_NULL, details=details)
     if name not in SHARES:
         mean = _bounded_mean(name, moments, limits, confidence)
         return replace(mean, reason="; ".join(filter(None, [mean.reason, NO_NULL])), details=details)
@@ -188,7 +194,7 @@ def _preferred(name: str, table: dict[str, Estimate]) -> str | None:
 
 def criterion_range(name: str, n_labels: int | None) -> tuple[float, float] | None:
     """What a criterion of one row can be; None where that depends on an unknown number of labels."""
-    if name not in _ALL_LABELS | _OTHER_LABELS:
+    if name not in _ALL_LABELS and name not in _OTHER_LABELS:
         return 0.0, 1.0
     if n_labels is None:
         return None

@@ -29,6 +29,7 @@ from calipers.results import EstimateTable
 # Criteria that are not whole numbers, as the compiled kernel orders them.
 _CONTINUOUS = ("S", "U", "F", "OU", "OF", "credibility")
 _ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty", "S_phi")
+_FEW_ROWS = 1 << 11
 GivenWeights = np.ndarray | Weights | None
 
 
@@ -76,8 +77,8 @@ class CriteriaState(State):
             self.moments.add(moments_of_sizes(np.bincount(2 * size.astype(np.int64) + inside)))
         else:
             rows |= size_rows(size, inside)
-        if weights is None and not isinstance(p, np.ndarray):
-            # Only a few numbers leave the device.
+        if weights is None and (not isinstance(p, np.ndarray) or len(p) <= _FEW_ROWS):
+            # Only a few numbers leave the device; of few rows, all columns together cost as much as one.
             each = Moments.of_each(namespace(p).stack(list(rows.values())))
             self.moments.add(dict(zip(rows, each, strict=True)))
             return
@@ -115,7 +116,8 @@ def moments_of_sizes(counts: np.ndarray) -> dict[str, Moments]:
     """
     cell = np.flatnonzero(counts)
     rows = size_rows(cell // 2, cell % 2)
-    return {name: Moments.of_counts(values, counts[cell]) for name, values in rows.items()}
+    each = Moments.of_counts(np.stack(list(rows.values())), counts[cell].astype(float))
+    return dict(zip(rows, each, strict=True))
 
 
 def transformed_sums(p: Array, phi: Callable[[Any], Any]) -> Array:

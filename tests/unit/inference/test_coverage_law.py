@@ -167,3 +167,10 @@ def test_the_calibration_law_of_an_infinite_threshold_is_one():
 def test_whole_weights_are_repetitions_and_others_are_not():
     assert repetitions(np.array([2.0, 0.0, 1.0])).dtype.kind == "i"
     assert repetitions(np.array([1.0, 1.5, 0.5])) is None
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_the_p_value_of_one_whole_count_equals_the_same_count_among_others(alternative):
+    law = CoverageLaw(n=30, alpha=0.2)
+    together = law.p_value(np.arange(31), alternative)
+    assert [law.p_value(k, alternative) for k in range(31)] == together.tolist()

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from calipers.exceptions import InputError
 from calipers.inference import binomial_p_value, clopper_pearson, sidak_confidence, wilson
-from calipers.inference.proportions import binomial_lower_tail, binomial_tails, binomial_upper_tail
+from calipers.inference.proportions import (
+    binomial_lower_tail,
+    binomial_tails,
+    binomial_upper_tail,
+    tails_of_one,
+)
 
 
 def test_clopper_pearson_without_successes_has_the_closed_form():
@@ -131,3 +136,20 @@ def test_tails_computed_alone_equal_those_computed_together():
     lower, upper = binomial_tails(s, n, p, 1.0 - p)
     assert np.array_equal(lower, binomial_lower_tail(s, n, p, 1.0 - p))
     assert np.array_equal(upper, binomial_upper_tail(s, n, p, 1.0 - p))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.83])
+def test_one_count_without_arrays_equals_the_same_count_among_others(p):
+    s = np.arange(13.0)
+    together = binomial_tails(s, np.full(13, 12.0), np.full(13, p), np.full(13, 1.0 - p))
+    alone = [tails_of_one(float(k), 12.0, p, 1.0 - p) for k in s]
+    np.testing.assert_array_equal(np.array(alone).T, np.array(together))
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_the_interval_of_one_count_equals_the_same_count_among_others(alternative):
+    s = np.arange(13.0)
+    together = clopper_pearson(s, 12.0, alternative=alternative)
+    alone = [clopper_pearson(float(k), 12.0, alternative=alternative) for k in s]
+    np.testing.assert_array_equal(np.array(alone).T, np.array(together))
+    assert {type(end) for end in alone[5]} == {np.float64}

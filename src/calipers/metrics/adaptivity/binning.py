@@ -50,9 +50,9 @@ class Binned:
     sums : array (C, B)
         Sum of each column over each bin.
     runs : array (R + 1,) or None
-        Limits, in sorted mass, of the runs of rows that are shared alike; None for strata.
+        Limits, in sorted mass, of the runs of rows that are shared alike; None where none are shared.
     shares : array (R, B) or None
-        Part of each run that belongs to each bin; None for strata (each row in one).
+        Part of each run that belongs to each bin; None where each row lies in one.
     squares : array (C + 1, B) or None
         Sums of squared importance weights, and of their products with each column; None for counted rows.
     """
@@ -169,8 +169,9 @@ def bin_by_ease(
     start, stop = (xp.searchsorted(ordered, edges, side=side) for side in ("left", "right"))
     ends = xp.stack([start, stop])
 
-    def sums_at_ends(columns: Sequence[Array], factor: np.ndarray | None) -> list[np.ndarray]:
-        return [as_numpy(running_sums(_weighted(column, order, factor), ends)) for column in columns]
+    def sums_at_ends(columns: Sequence[Array], factor: np.ndarray | None) -> np.ndarray:
+        found = running_sums([_weighted(column, order, factor) for column in columns], ends)
+        return np.stack([as_numpy(sums) for sums in found])
 
     at = sums_at_ends(sorted_columns, None if weights is None else weights.mass)
     first, end = as_numpy(ends).astype(np.int64)
@@ -197,13 +198,14 @@ def places_in_order(bins: Binned, ease: np.ndarray, mass: np.ndarray) -> np.ndar
     return places
 
 
-def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: list[np.ndarray]) -> Binned:
-    """Bins from the limits, the tie around each limit (low, high] and the column sums at both its ends."""
+def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray) -> Binned:
+    """Bins from the limits, the tie around each limit (low, high] and the column sums (C, 2, B + 1) there."""
     part = np.clip((limits - low) / (high - low), 0.0, 1.0)
-    values = [ends[0] + part * (ends[1] - ends[0]) for ends in at]
     # A limit at the end of a tie is read off exactly, without a product.
-    exact = [np.where(part == 1.0, ends[1], v) for ends, v in zip(at, values, strict=True)]
-    sums = np.array([np.diff(np.where(limits == 0, 0.0, v)) for v in exact])
+    values = np.where(part == 1.0, at[:, 1], at[:, 0] + part * (at[:, 1] - at[:, 0]))
+    sums = np.diff(np.where(limits == 0, 0.0, values))
+    if not np.any((part > 0.0) & (part < 1.0)):  # no tie crosses a limit: each row lies in one bin
+        return Binned(np.diff(limits), sums)
     runs = np.unique(np.concatenate([limits, low, high]))
     return Binned(np.diff(limits), sums, runs, _shares(runs, limits, low, high))
 

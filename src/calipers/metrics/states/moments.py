@@ -22,7 +22,7 @@ class MomentTable(dict[Any, Moments]):
     def add(self, found: dict[Any, Moments]) -> None:
         """Merge the moments of further rows."""
         for name, own in found.items():
-            self[name] = self.get(name, Moments()).merge(own)
+            self[name] = self[name].merge(own) if name in self else own
 
 
 class MomentState(State):

@@ -133,12 +133,29 @@ def test_concordance_counts_pairs_as_both_implications():
     # Pairs are drawn from rows in an order of their own, here by rank, then by size.
     ranks, size = np.array(sorted(rng.integers(1, 4, (40, 2)).tolist())).T
     pairs = draw_pairs(40, 5, 200, np.random.default_rng(7))
-    hits = harder_first(ranks.astype(float), pairs) == harder_first(size.astype(float), pairs)
+    harder = harder_first(np.stack([ranks, size]).astype(float), pairs)
+    hits = harder[:, 0] == harder[:, 1]
     assert hits.mean() == pytest.approx(
         brute_force.concordance(ranks.tolist(), size.tolist(), pairs.tolist())
     )
     e = difficulty_concordance(ranks, size, group_size=5, n_draws=200, n_permutations=9, random_state=7)
     assert float(e) == pytest.approx(hits.mean())
+
+
+@pytest.mark.parametrize("n", [30, 400])  # most rows in a pair; few of them, a sparse product
+@pytest.mark.parametrize("kind", ["whole", "real", "nearly equal", "small and large"])
+def test_totals_of_groups_are_compared_as_by_adding_them_up(n, kind):
+    rng = np.random.default_rng(3)
+    values = {
+        "whole": rng.integers(0, 3, (4, n)).astype(float),
+        "real": rng.random((4, n)),
+        "nearly equal": 0.3 + rng.integers(-2, 3, (4, n)) * 5e-17,
+        "small and large": np.where(rng.random((4, n)) < 0.02, 1e3, rng.integers(0, 2, (4, n)) * 1e-8),
+    }[kind]
+    pairs = draw_pairs(n, 5, 500, rng)
+    totals = values[:, pairs].sum(axis=3)
+    expected = totals[..., 0] <= totals[..., 1] + 1e-9 * totals.max(axis=2)
+    np.testing.assert_array_equal(harder_first(values, pairs), expected.T)
 
 
 def test_groups_of_a_pair_do_not_overlap_and_every_row_is_as_likely():
