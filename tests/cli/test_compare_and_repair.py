@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calipers.cli import audit as audit_command
 from calipers.cli import main
 
 
@@ -139,3 +140,65 @@ def test_a_fault_that_is_left_decides_the_exit_code(
     assert main(["repair", str(tmp_path / "sets.csv")]) == 1
     assert "Left: CAL101 issue" in capsys.readouterr().out
     assert main(["repair", str(tmp_path / "sets.csv"), "--fail-on", "never", "-q"]) == 0
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("the audit ran before its outputs were checked")
+
+    monkeypatch.setattr(audit_command, "run", run)
+
+
+def test_the_outputs_of_a_repair_are_checked_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbid(monkeypatch)
+    file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
+    new_rows(tmp_path / "new.parquet")
+    out.mkdir()
+    (out / "report.html").write_text("my notes", encoding="utf-8")
+    words = ["repair", file, "--out", str(out)]
+    assert main(words) == 2
+    assert "was not written by Calipers. Give another place, or --force" in capsys.readouterr().err
+    (out / "report.html").unlink()
+    (out / "new_repaired.parquet").write_text("my rows", encoding="utf-8")
+    assert main([*words, "--apply", str(tmp_path / "new.parquet")]) == 2
+    assert "new_repaired.parquet exists and was not written by Calipers" in capsys.readouterr().err
+    assert main([*words, "--apply", str(tmp_path / "nowhere.parquet")]) == 2
+    assert "nowhere.parquet does not exist" in capsys.readouterr().err
+    assert main(["repair", file, "--out", file]) == 2
+    assert "--out must be a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--quiet"], ["--json"]])
+def test_a_repair_that_cannot_be_written_is_told_and_leaves_no_half(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The new file lacks what the repair needs, which only the repair can say."""
+    file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
+    new_rows(tmp_path / "new.parquet").drop("group").write_parquet(tmp_path / "new.parquet")
+    apply = ["--apply", str(tmp_path / "new.parquet")]
+    assert main(["repair", file, *apply, "--out", str(out), *words]) == 2
+    shown = capsys.readouterr()
+    assert "CAL201" in shown.out
+    assert "group" in shown.err
+    assert "No file was changed" in shown.err
+    assert list(out.iterdir()) == []
+
+
+def test_rows_of_an_earlier_run_do_not_mix_with_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
+    monkeypatch.setattr("calipers.auditing.repair.files.rows_per_piece", lambda columns: 32)
+    new_rows(tmp_path / "new.parquet", 100)
+    words = ["--apply", str(tmp_path / "new.parquet"), "--out", str(out), "-q"]
+    assert main(["repair", file, *words]) == 0
+    new_rows(tmp_path / "new.parquet", 40)
+    assert main(["repair", file, *words]) == 0
+    assert "replaced what an earlier run wrote" in capsys.readouterr().err
+    assert pl.read_parquet(out / "new_repaired").height == 40
+    (out / "new_repaired" / "notes.txt").write_text("mine", encoding="utf-8")
+    (out / "repair.json").unlink()
+    assert main(["repair", file, *words]) == 2
+    assert "holds files that Calipers did not write (notes.txt)" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import typer
 from calipers.exceptions import InputError
 
 if TYPE_CHECKING:
-    from calipers.results.writing import Content
+    from calipers.results.writing import AnyContent
 
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace existing files that Calipers did not write.")
@@ -45,12 +45,15 @@ class Outputs:
         Files asked for by a place of their own.
     force : bool
         Whether files that Calipers did not write may be replaced.
+    folders : tuple of Path
+        Folders of numbered parts, each replaced as a whole.
     """
 
     folder: Path | None
     names: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
     force: bool = False
+    folders: tuple[Path, ...] = ()
 
     def places(self) -> list[Path]:
         """Every file that will be written."""
@@ -68,16 +71,19 @@ class Outputs:
                     f"{place} exists and was not written by Calipers. "
                     "Give another place, or --force to replace it."
                 )
+        for place in self.folders:
+            _require_parts(place, force=self.force)
         return self
 
-    def write(self, contents: Mapping[Path, Content]) -> InputError | None:
+    def write(self, contents: Mapping[Path, AnyContent]) -> InputError | None:
         """Write all files together; what went wrong comes back, to be raised after the results are shown."""
-        from calipers.results import write_together
+        from calipers.results.writing import remove_leftovers, write_together
 
-        replaced = [place for place in contents if place.is_file()]
+        replaced = [place for place in contents if place.is_file() or place.is_dir()]
         try:
             if self.folder is not None:
                 self.folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers({place.parent for place in contents})
             write_together(contents)
         except OSError as error:
             reason = error.strerror or error
@@ -119,6 +125,18 @@ def _require_writable(place: Path) -> None:
         raise InputError(
             f"{place} cannot be written: the folder {folder} may not be written to. "
             "Allow it, or give another place."
+        )
+
+
+def _require_parts(place: Path, *, force: bool) -> None:
+    """Refuse a folder that holds anything but the numbered parts of an earlier run."""
+    _require_folder(place)
+    _require_writable(place / "part-00000")
+    others = [path.name for path in place.iterdir() if not path.match("part-*")] if place.is_dir() else []
+    if others and not force:
+        raise InputError(
+            f"{place} holds files that Calipers did not write ({min(others)}). "
+            "Give another place, or --force to replace the folder."
         )
 
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import FileArgument, JsonOption, QuietOption, Settings, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing.repair import Repair, SavedRepair
+    from calipers.exceptions import InputError
+    from calipers.results.writing import AnyContent
 
 HeldOutOption = Annotated[float, typer.Option("--held-out", help="Share of the rows that stays untouched.")]
 ApplyOption = Annotated[
@@ -31,6 +34,9 @@ OutOption = Annotated[
 ]
 
 
+NAMES = ("report.html", "audit.json", "summary.md", "repair.json")
+
+
 @takes_settings
 def command(
     file: FileArgument,
@@ -39,6 +45,7 @@ def command(
     apply: ApplyOption = None,
     load: LoadOption = None,
     out: OutOption = None,
+    force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -55,73 +62,106 @@ def command(
             raise InputError(
                 "--load applies a repair to FILE; --apply goes with a repair that is made of FILE."
             )
-        return apply_saved(load, file, settings, out=out, quiet=quiet)
+        return apply_saved(load, file, settings, out=out, force=force, quiet=quiet)
     if apply is not None and out is None:
         raise InputError("--apply needs --out, the folder for the repaired rows.")
-    return repair(file, settings, held_out=held_out, apply=apply, out=out, quiet=quiet, as_json=as_json)
+    outputs = planned(out, NAMES if out is not None else (), apply, settings, force=force)
+    return repair(
+        file, settings, outputs, held_out=held_out, apply=apply, quiet=quiet, as_json=as_json
+    )  # fmt: skip
+
+
+def planned(
+    out: Path | None, names: tuple[str, ...], rows: Path | None, settings: Settings, *, force: bool
+) -> Outputs:
+    """The files that will be written, found to be writable; the file to be repaired is there."""
+    from calipers.auditing.repair.files import repaired_place
+
+    if rows is None or out is None:
+        return Outputs(out, names, force=force).check()
+    place, in_parts = repaired_place(rows, out, settings.separator())
+    # Rows that an earlier run repaired do not say that Calipers wrote them; a folder of ours does.
+    ours = force or (out / "repair.json").is_file()
+    Outputs(
+        None, others=() if in_parts else (place,), folders=(place,) if in_parts else (), force=ours
+    ).check()
+    return Outputs(out, names, force=force).check()
 
 
 def repair(
     file: Path,
     settings: Settings,
+    outputs: Outputs,
     *,
     held_out: float,
     apply: Path | None,
-    out: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Audit, repair, write, print; the exit code by what is left."""
     from calipers.cli.audit import run
     from calipers.cli.options import exit_code, source_from
+    from calipers.cli.terminal import say, say_json
 
     found = run(source_from([file], settings), settings, quiet=quiet).repair(held_out=held_out)
-    places = write(found, out)
-    if apply is not None and out is not None:
-        places.append(write_rows(found, apply, settings, out, quiet=quiet))
+    shown: list[Path] = []
+    failure = None
+    if (out := outputs.folder) is not None:
+        rows, failure = write(outputs, reports(found, out), found, apply, settings, quiet=quiet)
+        shown = [out / "repair.json", out / "report.html", *rows]
     if as_json:
-        print(found.to_json())
-    elif not quiet:
-        print(found)
-        for place in places:
-            print(place.resolve())
+        say_json(found.to_json())
+    elif not quiet or failure is not None:  # what was found is told even when its files are lost
+        say(found)
+        for place in [] if failure is not None else shown:
+            say(place.resolve())
+    if failure is not None:
+        raise failure
     return exit_code(found.left, settings.fail_on)
 
 
-def apply_saved(load: Path, file: Path, settings: Settings, *, out: Path | None, quiet: bool) -> int:
+def apply_saved(
+    load: Path, file: Path, settings: Settings, *, out: Path | None, force: bool, quiet: bool
+) -> int:
     """The rows of a file through a repair that was saved."""
     from calipers.auditing.repair import load_repair
-    from calipers.cli.files import writable_folder
+    from calipers.cli.terminal import say
 
     saved = load_repair(load)
-    folder = writable_folder(out or (load if load.is_dir() else load.parent))
-    place = write_rows(saved, file, settings, folder, quiet=quiet)
+    folder = out or (load if load.is_dir() else load.parent)
+    outputs = planned(folder, (), file, settings, force=force)
+    rows, failure = write(outputs, {}, saved, file, settings, quiet=quiet)
+    if failure is not None:
+        raise failure
     if not quiet:
-        print(f"{'; '.join(saved.steps) or 'The repair changes nothing'}.\nGuarantee: {saved.guarantee}.")
-        print(place.resolve())
+        say(f"{'; '.join(saved.steps) or 'The repair changes nothing'}.\nGuarantee: {saved.guarantee}.")
+        for place in rows:
+            say(place.resolve())
     return 0
 
 
-def write_rows(saved: SavedRepair, file: Path, settings: Settings, out: Path, *, quiet: bool) -> Path:
-    """A file with its columns repaired, part by part."""
-    from calipers.auditing.repair.files import repair_file
+def reports(found: Repair, out: Path) -> dict[Path, AnyContent]:
+    """The report of the repaired rows, its JSON, its summary, and the repair itself."""
+    from calipers.auditing.repair.result import saved_text
+
+    texts = (found.to_html(), found.to_json(), found.to_markdown(), saved_text(found))
+    return {out / name: text for name, text in zip(NAMES, texts, strict=True)}
+
+
+def write(
+    outputs: Outputs, contents: dict[Path, AnyContent], saved: SavedRepair, file: Path | None,
+    settings: Settings, *, quiet: bool,
+) -> tuple[list[Path], InputError | None]:  # fmt: skip
+    """Write all files together, rows part by part; where the rows are, and what went wrong."""
+    from calipers.auditing.repair.files import repaired_place, repaired_rows
     from calipers.cli.progress import check_progress
 
+    if file is None or outputs.folder is None:
+        return [], outputs.write(contents)
     with check_progress(quiet=quiet, title=f"Repairing {file.name}") as progress:
-        return repair_file(
-            saved.rule, file, out, choice=settings.columns(), separator=settings.separator(),
+        rows = repaired_rows(
+            saved.rule, file, choice=settings.columns(), separator=settings.separator(),
             progress=None if progress is None else lambda done, total: progress("rows", done, total),
         )  # fmt: skip
-
-
-def write(found: Repair, out: Path | None) -> list[Path]:
-    """The repair, its report, its JSON and its summary, when a folder was named."""
-    from calipers.cli.files import writable_folder
-
-    if out is None:
-        return []
-    folder = writable_folder(out)
-    found.to_json(folder / "audit.json")
-    found.to_markdown(folder / "summary.md")
-    found.to_html(folder / "report.html")
-    return [found.save(folder / "repair.json"), folder / "report.html"]
+        place, _ = repaired_place(file, outputs.folder, settings.separator())
+        return [place], outputs.write({**contents, place: rows})

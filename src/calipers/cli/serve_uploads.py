@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from calipers.results.writing import is_running
+
 PREFIX = "calipers-serve-"
 
 
@@ -27,25 +29,13 @@ def remove_left_over() -> None:
     """Remove folders of pages that were killed: ours, by the number of a process that has ended."""
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         number = place.name.removeprefix(PREFIX).split("-", maxsplit=1)[0]
-        if number.isdigit() and _is_own_folder(place) and not _is_running(int(number)):
+        if number.isdigit() and _is_own_folder(place) and not is_running(int(number)):
             shutil.rmtree(place, ignore_errors=True)
 
 
 def _is_own_folder(place: Path) -> bool:
     user = getattr(os, "getuid", None)
     return place.is_dir() and not place.is_symlink() and (user is None or place.stat().st_uid == user())
-
-
-def _is_running(number: int) -> bool:
-    if os.name == "nt":  # a signal would end the process there
-        return number == os.getpid()
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 @contextmanager

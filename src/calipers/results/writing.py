@@ -6,9 +6,13 @@ import contextlib
 import errno
 import functools
 import os
+import platform
+import shutil
 import signal
 import stat
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +20,7 @@ from calipers.exceptions import InputError
 
 # What is written: text (as UTF-8), bytes, or a function that writes into the open binary file.
 Content = str | bytes | Callable[[IO[bytes]], Any]
-_TEMPORARY = ".calipers-"
+_TEMPORARY, _PART = ".calipers-", ".part"
 _USUAL_MODE = 0o666  # less what the umask of the process takes away
 
 
@@ -69,13 +73,29 @@ def write_atomically(path: Path | str, content: Content) -> Path:
     return place
 
 
-def write_together(contents: Mapping[Path, Content]) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """A folder of files, which takes the place of the old one as a whole.
+
+    Parameters
+    ----------
+    fill : callable
+        Given the path of an empty folder, writes the files into it.
+    """
+
+    fill: Callable[[Path], Any]
+
+
+AnyContent = Content | FolderContent
+
+
+def write_together(contents: Mapping[Path, AnyContent]) -> list[Path]:
     """Write several files together: all of them are complete before the first takes its place.
 
     Parameters
     ----------
     contents : mapping of path to content
-        As `write_atomically` takes them; the folders must exist.
+        As `write_atomically` takes them, or a `FolderContent`; the folders they lie in must exist.
 
     Returns
     -------
@@ -91,7 +111,7 @@ def write_together(contents: Mapping[Path, Content]) -> list[Path]:
     -----
     A failure or a signal while contents are written leaves every old file. Between the first and the last
     rename signals wait; only a process killed outright in that moment can leave some files new and some old,
-    each of them whole.
+    each of them whole. What a killed process was writing is hidden; `remove_leftovers` removes it.
 
     Examples
     --------
@@ -109,6 +129,9 @@ def write_together(contents: Mapping[Path, Content]) -> list[Path]:
         for place, content in contents.items():
             target = place.resolve() if place.is_symlink() else place
             with _refusals_named(place, target):
+                if isinstance(content, FolderContent):
+                    parts[target] = _prepared_folder(target, content)
+                    continue
                 mode = _writable_mode(place, target)
                 if mode is None or stat.S_ISREG(mode):
                     parts[target] = _prepared(target, content, mode)
@@ -117,13 +140,81 @@ def write_together(contents: Mapping[Path, Content]) -> list[Path]:
         with _signals_held():
             for target, part in parts.items():
                 with _refusals_named(target, target):
-                    part.replace(target)
+                    _take_place(part, target)
     finally:
         for part in parts.values():
-            part.unlink(missing_ok=True)
+            _remove(part)
     for place, content in others.items():  # pipes and devices, which cannot be replaced
         write_atomically(place, content)
     return list(contents)
+
+
+def remove_leftovers(folders: Iterable[Path]) -> None:
+    """Remove what killed processes of this machine were writing into these folders.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Folders that are written to; those that do not exist are passed over.
+    """
+    for folder in folders:
+        for place in folder.glob(f"{_own_prefix()}*{_PART}") if folder.is_dir() else ():
+            number = place.name.removeprefix(_own_prefix()).split("-", maxsplit=1)[0]
+            if number.isdigit() and not is_running(int(number)):
+                _remove(place)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of that number runs; True where that cannot be asked."""
+    if os.name == "nt":  # a signal would end the process there
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _own_prefix() -> str:
+    """How temporary names of this machine begin: a folder may be shared with others."""
+    return f"{_TEMPORARY}{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _temporary(target: Path) -> Path:
+    """A hidden name beside the target that says which process writes it."""
+    return target.with_name(f"{_own_prefix()}{os.getpid()}-{os.urandom(8).hex()}{_PART}")
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir():
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        part.unlink(missing_ok=True)
+
+
+def _take_place(part: Path, target: Path) -> None:
+    """Rename; a folder cannot replace one that has files, so the old one is moved aside first."""
+    if not target.is_dir():
+        part.replace(target)
+        return
+    old = _temporary(target)
+    target.rename(old)
+    part.rename(target)
+    _remove(old)
+
+
+def _prepared_folder(target: Path, content: FolderContent) -> Path:
+    """A complete folder beside the target; nothing stays when it cannot be filled."""
+    part = _temporary(target)
+    try:
+        part.mkdir()
+        content.fill(part)
+    except BaseException:
+        _remove(part)
+        raise
+    return part
 
 
 @contextlib.contextmanager
@@ -168,7 +259,7 @@ def _replace(target: Path, content: Content, mode: int | None) -> None:
 
 def _prepared(target: Path, content: Content, mode: int | None) -> Path:
     """A complete file beside the target, ready to take its place; nothing stays when it cannot be made."""
-    part = target.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}.part")
+    part = _temporary(target)
     wanted = _USUAL_MODE if mode is None else stat.S_IMODE(mode)
     try:
         with open(part, "x+b", opener=functools.partial(os.open, mode=wanted)) as file:

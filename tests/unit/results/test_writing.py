@@ -6,7 +6,9 @@ import ast
 import errno
 import io
 import os
+import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +16,8 @@ import numpy as np
 import pytest
 
 from calipers.exceptions import DeprecatedNameWarning, InputError
-from calipers.results import write_atomically
+from calipers.results import write_atomically, write_together
+from calipers.results.writing import FolderContent, remove_leftovers
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
 
@@ -23,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[3]
 # Files that open one for writing themselves, and why they must.
 OTHERS = {
     "src/calipers/results/writing.py": "the one place",
-    "src/calipers/cli/repair.py": "calls Repair.save, which is write_atomically",
     "src/calipers/cli/audit.py": "appends to the summary that GitHub collects",
 }
 
@@ -238,3 +240,53 @@ def test_the_old_name_works_and_warns(tmp_path: Path) -> None:
     with pytest.raises(AttributeError, match="no attribute 'write_texts'"):
         _ = report.write_texts
     assert sys.modules["calipers.report"] is report
+
+
+def parts(*texts: str) -> FolderContent:
+    def fill(folder: Path) -> None:
+        for number, text in enumerate(texts):
+            (folder / f"part-{number}").write_text(text, encoding="utf-8")
+
+    return FolderContent(fill)
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    place = tmp_path / "rows"
+    write_together({place: parts("a", "b", "c")})
+    write_together({place: parts("d")})
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in place.iterdir()] == [("part-0", "d")]
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+def test_a_folder_that_cannot_be_filled_changes_nothing(tmp_path: Path) -> None:
+    place, other = tmp_path / "rows", tmp_path / "report.html"
+    write_together({place: parts("old", "old"), other: "old"})
+
+    def fail(folder: Path) -> None:
+        (folder / "part-0").write_text("new", encoding="utf-8")
+        raise InputError("row 7 is damaged.")
+
+    with pytest.raises(InputError, match="row 7 is damaged"):
+        write_together({other: "new", place: FolderContent(fail)})
+    assert other.read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in place.iterdir()) == ["part-0", "part-1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "rows"]
+
+
+@POSIX
+def test_what_a_killed_process_was_writing_is_removed_later(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from calipers.results.writing import FolderContent, write_together\n"
+        "def stop(file): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_together({Path(sys.argv[1], 'a'): 'text', Path(sys.argv[1], 'b'): stop})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    left = list(tmp_path.iterdir())
+    assert len(left) == 2
+    assert all(path.name.startswith(".calipers-") for path in left)
+    running = left[0].with_name(left[0].name.replace(left[0].name.split("-")[2], str(os.getpid())))
+    running.write_text("under way", encoding="utf-8")
+    remove_leftovers([tmp_path, tmp_path / "missing"])
+    assert list(tmp_path.iterdir()) == [running]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from calipers.auditing.repair.new_rows import roles_for, rows_of_table, table_columns
 from calipers.auditing.repair.rule import RepairRule
+from calipers.exceptions import InputError
 from calipers.inputs.block_sizes import rows_per_piece
 from calipers.inputs.files.column_roles import ColumnChoice, Roles
-from calipers.inputs.files.formats import ending_of, write_table
+from calipers.inputs.files.formats import ending_of, table_writer, write_table
 from calipers.inputs.files.readers import Reader, open_file
+from calipers.results.writing import Content, FolderContent, write_together
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +32,7 @@ def repair_file(
     separator: str = "",
     progress: Progress | None = None,
 ) -> Path:
-    """Write a file with the columns that the rule changes in place of its own.
+    """Write a file with the columns that the rule changes in place of its own, whole or not at all.
 
     Parameters
     ----------
@@ -52,21 +54,54 @@ def repair_file(
     Path
         ``<name>_repaired.<ending>``; a folder of numbered parts in that format when the file is large.
     """
+    place, _ = repaired_place(path, folder, separator)
+    content = repaired_rows(rule, path, choice=choice, separator=separator, progress=progress)
+    return write_together({place: content})[0]
+
+
+def repaired_place(path: Path | str, folder: Path, separator: str = "") -> tuple[Path, bool]:
+    """Where the repaired rows of a file will lie, and whether that is a folder of parts."""
     reader = open_file(str(path), None, separator)
-    roles = roles_for(list(reader.columns), rule, choice, place=str(path), arrays=reader.arrays)
-    name, ending = Path(path).name.split(".")[0], ending_of(str(path))
-    many, done = folder / f"{name}_repaired", 0
-    for number, frame in enumerate(_batches(reader)):
-        whole = frame.height == reader.n_rows
-        place = Path(f"{many}{ending}") if whole else many / f"part-{number:05d}{ending}"
-        place.parent.mkdir(exist_ok=True)
-        write_table(_repaired(frame, rule, roles), str(place), stated=reader.stated, separator=separator)
-        if whole:
-            return place
-        done += frame.height
-        if progress is not None:
-            progress(done, reader.n_rows)
-    return many
+    if not reader.n_rows:
+        raise InputError(f"{path} has no rows. Write one row per case, with a header line of column names.")
+    name, in_parts = Path(path).name.split(".")[0], not _is_one_part(reader)
+    return folder / f"{name}_repaired{'' if in_parts else ending_of(str(path))}", in_parts
+
+
+def repaired_rows(
+    rule: RepairRule,
+    path: Path | str,
+    *,
+    choice: ColumnChoice | None = None,
+    separator: str = "",
+    progress: Progress | None = None,
+) -> Content | FolderContent:
+    """What is to be written to the place of the repaired rows; the file is read only when it is written."""
+    reader, ending = open_file(str(path), None, separator), ending_of(str(path))
+
+    def parts() -> Iterator[tuple[pl.DataFrame, int]]:
+        roles = roles_for(list(reader.columns), rule, choice, place=str(path), arrays=reader.arrays)
+        done = 0
+        for number, frame in enumerate(_batches(reader)):
+            yield _repaired(frame, rule, roles), number
+            done += frame.height
+            if progress is not None:
+                progress(done, reader.n_rows)
+
+    def fill_folder(folder: Path) -> None:
+        for frame, number in parts():
+            place = str(folder / f"part-{number:05d}{ending}")
+            write_table(frame, place, stated=reader.stated, separator=separator)
+
+    def fill_file(file: IO[bytes]) -> None:
+        for frame, _ in parts():
+            table_writer(frame, str(path), stated=reader.stated, separator=separator)(file)
+
+    return fill_file if _is_one_part(reader) else FolderContent(fill_folder)
+
+
+def _is_one_part(reader: Reader) -> bool:
+    return bool(reader.n_rows <= rows_per_piece(len(reader.columns)))
 
 
 def _batches(reader: Reader) -> Iterator[pl.DataFrame]:

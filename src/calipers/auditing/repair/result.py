@@ -14,7 +14,7 @@ from calipers.auditing.repair.changes import Change
 from calipers.auditing.repair.choice import Trial
 from calipers.auditing.repair.new_rows import rows_of_mapping, rows_of_table, table_columns
 from calipers.auditing.repair.rule import RepairRule
-from calipers.auditing.repair.stored import parts_of_document, read_stored, to_plain, write_stored
+from calipers.auditing.repair.stored import parts_of_document, read_stored, stored_text, to_plain
 from calipers.exceptions import InputError
 from calipers.report import render_html, render_json, render_markdown
 from calipers.results import Finding, severity_rank, write_atomically
@@ -114,14 +114,19 @@ class SavedRepair:
         Path
             The file that was written; `load_repair` reads it.
         """
-        content = {
-            "needs": list(self.needs), "changes": list(self.rule.changes), "guarantee": self.guarantee,
-            "steps": list(self.steps), "rule": to_plain(self.rule),
-        }  # fmt: skip
-        return write_stored(content, path)
+        return write_atomically(path, saved_text(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'; '.join(self.steps) or 'changes nothing'})"
+
+
+def saved_text(repair: SavedRepair) -> str:
+    """What `SavedRepair.save` writes."""
+    content = {
+        "needs": list(repair.needs), "changes": list(repair.rule.changes), "guarantee": repair.guarantee,
+        "steps": list(repair.steps), "rule": to_plain(repair.rule),
+    }  # fmt: skip
+    return stored_text(content)
 
 
 def load_repair(path: Path | str) -> SavedRepair:

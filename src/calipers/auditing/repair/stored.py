@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calipers.exceptions import InputError
-from calipers.results import write_atomically
 from calipers.results.serialization import decode, encode
 from calipers.version import __version__
 
@@ -62,11 +61,11 @@ def from_plain(value: Any) -> Any:
     return {key: from_plain(item) for key, item in value.items()}
 
 
-def write_stored(content: dict[str, Any], path: Path | str) -> Path:
-    """Write a document with its format, the version that wrote it and a checksum of all of it."""
+def stored_text(content: dict[str, Any]) -> str:
+    """A document with its format, the version that wrote it and a checksum of all of it."""
     document = {"kind": "calipers repair", "format": FORMAT, "calipers": __version__} | content
     document["sha256"] = _checksum(document)
-    return write_atomically(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False))
+    return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
 
 
 def read_stored(path: Path | str) -> dict[str, Any]:
