@@ -48,7 +48,7 @@ class SizeAdaptivity:
                 n_bins=check_count(n_bins, name="n_bins"),
                 y_true=y,
                 classes=predictor.classes_ if classifier else None,
-                n_permutations=1,
+                n_draws=1,
                 random_state=self.seed,
             )
         )
