@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing.measures import BRIER_SCORE, INTERVAL_SCORE, LOG_LOSS
+from calipers.auditing.comparison_measures import BRIER_SCORE, INTERVAL_SCORE, LOG_LOSS
 from calipers.inference import mean_estimate, normal_quantile, paired_difference
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate
