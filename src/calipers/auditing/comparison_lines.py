@@ -196,7 +196,8 @@ def _line(
     audits: Mapping[str, Audit],
     broken: Sequence[str],
 ) -> Line:
-    values = {n: measure.estimate(v, name=measure.name, **_options(audits)) for n, v in rows.items()}
+    confidence = next(iter(audits.values())).design.confidence
+    values = {name: measure.of(audits[name].data, confidence) for name in rows}
     promised = 1.0 - next(iter(audits.values())).design.alphas[0]
     target = promised if measure.has_target else None
     best = significantly_best(values, differences, target)
