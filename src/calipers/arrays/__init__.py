@@ -23,10 +23,10 @@ from calipers.arrays.library import (
     take_at,
     undo_row_order,
 )
+from calipers.arrays.one_line_repr import short_repr
 from calipers.arrays.optional import import_optional, is_installed
 from calipers.arrays.random import RandomState, generator, spawn
 from calipers.arrays.search import SortedColumn, search_sorted
-from calipers.arrays.showing import short_repr
 
 __all__ = [
     "Array",

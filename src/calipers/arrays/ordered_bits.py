@@ -50,22 +50,3 @@ def unpack_scores(keys: np.ndarray) -> np.ndarray:
 def unpack_outcomes(keys: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
     """The outcomes of packed rows, 0 or 1."""
     return np.asarray(np.bitwise_and(keys, _ONE, out=out))
-
-
-def float_to_rank(value: float) -> int:
-    """An integer that is ordered like the floats: neighbouring floats have neighbouring integers.
-
-    Examples
-    --------
-    >>> from calipers.arrays.ordered_bits import float_to_rank, rank_to_float
-    >>> float_to_rank(0.0), float_to_rank(-0.0), float_to_rank(5e-324), rank_to_float(-1)
-    (0, 0, 1, -5e-324)
-    """
-    bits = int(np.array(value + 0.0).view(np.int64))
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def rank_to_float(rank: int) -> float:
-    """The float with that integer, see `float_to_rank`."""
-    bits = rank if rank >= 0 else (-rank) | -0x8000000000000000
-    return float(np.array(bits, dtype=np.int64).view(np.float64))

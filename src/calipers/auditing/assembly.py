@@ -10,12 +10,12 @@ import numpy as np
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.evidence_pictures import evidence_pictures
+from calipers.auditing.explained_faults import told_once
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.plan import plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.result import Audit
 from calipers.auditing.severity import findings_of
-from calipers.auditing.told_once import told_once
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calipers.auditing.comparison_lines import Line, make_lines, promises_of
+from calipers.auditing.comparison_measures import MEASURES, SIZE, Measure
 from calipers.auditing.comparison_tests import is_broken, promise_of
-from calipers.auditing.measures import MEASURES, SIZE, Measure
 from calipers.auditing.result import Audit
 from calipers.auditing.slices import conditional_error
 from calipers.exceptions import InputError

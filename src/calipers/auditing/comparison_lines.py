@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calipers.auditing.comparison_measures import COVERAGE, MATCHED_SIZE, MEASURES, Measure
 from calipers.auditing.comparison_tests import (
     UNEQUAL,
     coverage_difference,
@@ -17,7 +18,6 @@ from calipers.auditing.comparison_tests import (
     most_given_up,
     promise_of,
 )
-from calipers.auditing.measures import COVERAGE, MATCHED_SIZE, MEASURES, Measure
 from calipers.auditing.result import Audit
 from calipers.inference import holm, paired_difference
 from calipers.results import Estimate
@@ -196,7 +196,8 @@ def _line(
     audits: Mapping[str, Audit],
     broken: Sequence[str],
 ) -> Line:
-    values = {n: measure.estimate(v, name=measure.name, **_options(audits)) for n, v in rows.items()}
+    confidence = next(iter(audits.values())).design.confidence
+    values = {name: measure.of(audits[name].data, confidence) for name in rows}
     promised = 1.0 - next(iter(audits.values())).design.alphas[0]
     target = promised if measure.has_target else None
     best = significantly_best(values, differences, target)

@@ -16,7 +16,6 @@ from calipers.auditing.measurements import Level, Measurements
 from calipers.metrics import reliability_curve
 from calipers.results import Curve, Finding
 
-PIECES = 20
 CELLS = 14
 FEWEST_IN_CELL = 5
 MOST_DRAWN_ROWS = 20_000

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from calipers.auditing.history_changes import Change, changes_between
 from calipers.exceptions import InputError
 from calipers.report.history import render_history
-from calipers.report.words import render_json
+from calipers.report.text_formats import render_json
 from calipers.results import write_atomically
 from calipers.results.serialization import decode
 from calipers.results.text_files import also_written

@@ -194,7 +194,7 @@ class Audit(Plotted):
         held_out : float
             Share of the rows that stays untouched.
         """
-        from calipers.auditing.repairing import repair_audit
+        from calipers.auditing.repair_loop import repair_audit
 
         return repair_audit(self, held_out=held_out)
 

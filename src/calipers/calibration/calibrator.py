@@ -17,7 +17,7 @@ from calipers.inputs import (
     check_vector,
     check_weights,
 )
-from calipers.metrics.reliability.rows import is_soft, refuse_swapped
+from calipers.metrics.reliability.scored_rows import is_soft, refuse_swapped
 
 INPUTS = ("probabilities", "scores")
 

@@ -202,34 +202,20 @@ def audit_of(probabilities: Any, predictions: ArraySource, seed: int, file: Path
 
 def read_calibration(probabilities: Any, predictions: ArraySource, seed: int) -> EstimateTable:
     """Calibration error and the verdict of all tests, Brier score and log loss."""
-    import numpy as np
+    from dataclasses import replace
 
-    from calipers.inference import mean_estimate
     from calipers.metrics import calibration_error, calibration_tests
-    from calipers.metrics.row_scores import (
-        brier_rows,
-        brier_scale,
-        log_loss_estimate,
-        log_loss_rows,
-        stated_probability,
-    )
+    from calipers.metrics.probability_scores import scores_of_rows
     from calipers.results import EstimateTable
 
     y, weights = predictions.given["y_true"], predictions.given.get("sample_weight")
     options: dict[str, Any] = {"classes": predictions.classes, "sample_weight": weights, "random_state": seed}
-    codes = np.asarray(positive_labels(predictions)).astype(np.int64)
-    P = np.stack([1 - probabilities, probabilities], axis=1) if probabilities.ndim == 1 else probabilities
-    stated = stated_probability(P, codes)
+    scores = scores_of_rows(predictions.rows().replace(probabilities=probabilities))
     found = [
         calibration_error(y, probabilities, **options),
         calibration_tests(y, probabilities, **options)["verdict"],
-        mean_estimate(
-            brier_rows(P, stated),
-            name="Brier score",
-            weights=weights,
-            limits=(0.0, 2.0 * brier_scale(P.shape[1])),
-        ),
-        log_loss_estimate(log_loss_rows(stated), name="log loss", weights=weights),
+        replace(scores["brier_score"], name="Brier score"),
+        replace(scores["log_loss"], name="log loss"),
     ]
     return EstimateTable(found, title="Calibration")
 

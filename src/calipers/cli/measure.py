@@ -72,14 +72,24 @@ def _need_features(names: list[str]) -> bool:
     return any("X" in entry.inputs for entry in metric_entries() if entry.name in names)
 
 
-def _options(names: list[str], seed: int, n_calibration: int | None) -> dict[str, dict[str, int]]:
-    """The seed for every metric that draws, and the calibration rows for every one that takes them."""
+def _options(names: list[str], seed: int, n_calibration: int | None) -> dict[str, dict[str, Any]]:
+    """The seed for every metric that draws, the calibration rows for every one that takes them.
+
+    As in an audit of these rows, the bins of T-CV and T-SS follow from the number of rows, and only an excess
+    of small p-values counts: a file does not say whether they were smoothed.
+    """
     import inspect
 
+    from calipers.auditing.checks.adaptive import T_CV_BINS, T_SS_BINS
     from calipers.metrics import metric_entries
 
     entries = {entry.name: entry for entry in metric_entries() if entry.name in names}
-    options: dict[str, dict[str, int]] = {name: {} for name in names}
+    as_in_audit: dict[str, dict[str, Any]] = {
+        "t_cv": {"n_bins": T_CV_BINS},
+        "t_ss": {"n_bins": T_SS_BINS},
+        "p_value_uniformity": {"smoothed": False},
+    }
+    options = {name: dict(as_in_audit.get(name, {})) for name in names}
     for name, entry in entries.items():
         if entry.randomized:
             options[name]["random_state"] = seed

@@ -280,7 +280,7 @@ def exit_code(findings: Sequence[Any], fail_on: str | None) -> int:
 def _require_codes(codes: Sequence[str]) -> None:
     """Refuse a code that no finding has: such a threshold would never be reached."""
     from calipers.auditing.checks import CHECKS
-    from calipers.auditing.repairing import COVERAGE_CODES, PROBABILITY_CODES
+    from calipers.auditing.repair_loop import COVERAGE_CODES, PROBABILITY_CODES
 
     # A check that looks at both sides has a code for the other one, which only these tables hold.
     known = sorted({check.code for check in CHECKS} | COVERAGE_CODES | PROBABILITY_CODES)

@@ -15,7 +15,7 @@ from rich.markup import escape as escape_markup
 
 from calipers.exceptions import CalipersWarning
 from calipers.report.text_bars import text_bar
-from calipers.report.words import MARKS, taken_for, wrapped
+from calipers.report.text_formats import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:

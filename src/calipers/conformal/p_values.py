@@ -184,10 +184,6 @@ class CalibrationScores:
         """Calibration rows in all."""
         return int(self.sizes.sum())
 
-    def size_of(self, group: int, label: int = 0) -> int:
-        """Calibration rows of one cell."""
-        return int(self.sizes[group * self.n_labels + label])
-
     def p_values(self, scores: Array, *, groups: Array | None = None, tau: Array | None = None) -> Array:
         """p-values of (m,) or (m, K) scores; tau None means 1, otherwise (m,)."""
         xp = namespace(scores)

@@ -144,8 +144,8 @@ class MetricEntry:
         return self._state(chosen)
 
     def _state(self, chosen: dict[str, Any]) -> State:
+        from calipers.metrics.states.all_rows import GatherState
         from calipers.metrics.states.counts import CountState
-        from calipers.metrics.states.gathered import GatherState
 
         if self.state is not None:
             return self.state(self, chosen)

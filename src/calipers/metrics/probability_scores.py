@@ -23,7 +23,7 @@ from calipers.metrics.row_scores import (
 )
 from calipers.metrics.states.moments import MomentState, keep
 from calipers.metrics.states.one_block import over_one_block
-from calipers.results import EstimateTable
+from calipers.results import Estimate, EstimateTable
 
 _FLOORED = "floored_rows"
 _NO_NULL = "how small a proper score can be depends on how predictable the outcomes are"
@@ -78,6 +78,13 @@ def proper_scores(
     return cast("EstimateTable", over_one_block(state, given, classes=classes))
 
 
+def scores_of_rows(rows: Rows, confidence: float = 0.95) -> dict[str, Estimate]:
+    """The numbers of `proper_scores` for rows in canonical form, for those who compare them."""
+    state = ScoreState(confidence)
+    state.absorb(rows)
+    return state.means()
+
+
 def score_rows(block: Rows) -> dict[str, np.ndarray]:
     """Log loss and Brier score of every row, and whether its log loss is at the floor."""
     P = block["probabilities"]
@@ -125,25 +132,23 @@ class ScoreState(MomentState):
 
     def finish(self) -> EstimateTable:
         """The mean of either score, with the interval of its range."""
+        means = [
+            replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL])))
+            for mean in self.means().values()
+        ]
+        return EstimateTable(means, title="Proper scores")
+
+    def means(self) -> dict[str, Estimate]:
+        """The mean of either score; that of the log loss with the number of rows at its floor."""
         largest = float(log_loss_rows(np.array([self.smallest]))[0])
         limits = {"log_loss": (0.0, largest), "brier_score": (0.0, 2.0 * brier_scale(self.n_classes))}
-        return _table(self.moments, limits, confidence=self.confidence)
-
-
-def _table(
-    moments: dict[str, Moments], limits: dict[str, tuple[float, float]], *, confidence: float
-) -> EstimateTable:
-    """The mean of either score; that of the log loss with the number of rows at its floor."""
-    found = {
-        name: mean_estimate(moments[name], name=name, confidence=confidence, limits=limits[name])
-        for name in ("log_loss", "brier_score")
-    }
-    floored = moments[_FLOORED]
-    found["log_loss"] = with_floored_rows(found["log_loss"], round(floored.n * floored.mean, 6))
-    table = [
-        replace(mean, reason="; ".join(filter(None, [mean.reason, _NO_NULL]))) for mean in found.values()
-    ]
-    return EstimateTable(table, title="Proper scores")
+        found = {
+            name: mean_estimate(self.moments[name], name=name, confidence=self.confidence, limits=ends)
+            for name, ends in limits.items()
+        }
+        floored = self.moments[_FLOORED]
+        found["log_loss"] = with_floored_rows(found["log_loss"], round(floored.n * floored.mean, 6))
+        return found
 
 
 def proper_scores_state(entry: MetricEntry, options: dict[str, Any]) -> State:

@@ -19,8 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calipers.arrays import Array, as_numpy, namespace, pick_columns
-from calipers.inference import Moments, mean_estimate
+from calipers.arrays import Array, namespace, pick_columns
 from calipers.results import Estimate
 
 # One floor for every type of float: the score of a file must not depend on the type it was stored in.
@@ -172,26 +171,6 @@ def with_floored_rows(estimate: Estimate, n_floored: float) -> Estimate:
 def is_at_floor(losses: Array) -> Array:
     """Which rows of `log_loss_rows` are at the floor; logarithms of different libraries differ by an ulp."""
     return losses > LARGEST_LOG_LOSS - 1e-9
-
-
-def log_loss_estimate(
-    losses: Array, *, name: str, weights: np.ndarray | None = None, confidence: float = 0.95
-) -> Estimate:
-    """The mean of `log_loss_rows` with its error bar and the number of rows at the floor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calipers.metrics.row_scores import log_loss_estimate, log_loss_rows
-    >>> losses = log_loss_rows(np.array([0.9, 0.5, 0.0]))
-    >>> log_loss_estimate(losses, name="log loss").details["floored_rows"]
-    1
-    """
-    rows = as_numpy(losses)
-    moments = Moments.of(rows, weights, tails=True)
-    estimate = mean_estimate(moments, name=name, confidence=confidence)
-    floored = is_at_floor(rows)
-    return with_floored_rows(estimate, floored.sum() if weights is None else weights[floored].sum())
 
 
 def pinball_rows(y: Array, quantile: Array, level: float) -> Array:

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError, SmallSampleWarning, warn
 from calipers.inputs import check_alpha, exact_level
-from calipers.performance.answers import LossAnswers
 from calipers.performance.batches import batch_losses
 from calipers.performance.feature_map import FeatureFunction
 from calipers.performance.fitting import FitOptions, fit_blocks
 from calipers.performance.forecast import LossForecast
+from calipers.performance.forecast_methods import LossAnswers
 from calipers.performance.guarantee import Guarantee, Side
 from calipers.performance.losses import Loss, loss_limits, resolve_loss
 from calipers.performance.modulation import Modulation, check_modulation, fit_modulation

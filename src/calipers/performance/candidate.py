@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from calipers.arrays import RandomState, generator
 from calipers.inputs import check_alpha
-from calipers.performance.answers import LossAnswers
 from calipers.performance.batches import batch_losses
 from calipers.performance.fitting import seeded_clone
 from calipers.performance.forecast import LossForecast
+from calipers.performance.forecast_methods import LossAnswers
 from calipers.performance.losses import Loss, loss_limits, resolve_loss
 from calipers.performance.rows import check_rows
 from calipers.performance.splitting import group_rows, split_candidate

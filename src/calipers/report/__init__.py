@@ -13,7 +13,7 @@ from calipers.report.comparing import (
 )
 from calipers.report.document import audit_document
 from calipers.report.page import render_html
-from calipers.report.words import render_json, render_markdown, render_text
+from calipers.report.text_formats import render_json, render_markdown, render_text
 from calipers.results import write_atomically
 
 __all__ = [

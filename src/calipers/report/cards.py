@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.report.drawing import draw
-from calipers.report.words import UNBROKEN
+from calipers.report.text_formats import UNBROKEN
 from calipers.results import Estimate
 from calipers.results.formatting import format_count, format_p_value
 from calipers.results.picture_data import table_picture

@@ -9,7 +9,7 @@ from typing import Any
 from calipers.report.markdown_text import markdown_cell, markdown_text
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
-from calipers.report.words import estimate_row
+from calipers.report.text_formats import estimate_row
 from calipers.results.formatting import format_number, format_p_value, p_in_words
 from calipers.version import __version__
 

@@ -11,8 +11,6 @@ from calipers.version import __version__
 DOCUMENT_SCHEMA = 1
 TOO_FEW_ROWS = "With so few rows nothing can be said about any promise."
 
-# Answer to a question -> how it is shown.
-STATES = ("no", "doubtful", "cannot tell", "mostly", "yes", "not asked")
 # "What will it score next time?" is not answered by yes or no: state -> label, by the code of the fault.
 FORECAST_LABELS = {
     "": {"yes": "as here"},

@@ -12,7 +12,7 @@ from calipers.report.cards import fault_cards, one_line_each, prose, what_to_add
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
 from calipers.report.svg_axes import moment_of
-from calipers.report.words import (
+from calipers.report.text_formats import (
     MARKS,
     candidate_row,
     change_row,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calipers.report.page import asset, measure_name, template
-from calipers.report.words import MARKS, estimate_row
+from calipers.report.text_formats import MARKS, estimate_row
 from calipers.results.formatting import format_count
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
 
 from calipers.arrays.ordered_bits import (
-    float_to_rank,
     pack_outcomes,
-    rank_to_float,
     unpack_outcomes,
     unpack_scores,
 )
@@ -41,12 +36,3 @@ def test_keys_take_the_place_of_the_scores_only_when_allowed():
     assert (f == kept).all()
     assert (pack_outcomes(f, y, overwrite=True) == keys).all()
     assert (f.view(np.uint64) == keys).all()
-
-
-@pytest.mark.parametrize("value", [0.0, 5e-324, -5e-324, 0.1, -0.1, 1e308, -math.inf, math.inf])
-def test_ranks_of_floats_are_ordered_and_reversible(value):
-    rank = float_to_rank(value)
-    assert rank_to_float(rank) == value
-    if math.isfinite(value):
-        assert float_to_rank(math.nextafter(value, math.inf)) == rank + 1
-        assert float_to_rank(math.nextafter(value, -math.inf)) == rank - 1

@@ -92,7 +92,7 @@ def test_unknown_options_of_a_metric_are_refused():
 
 
 def test_gathering_has_a_limit_that_is_named(monkeypatch):
-    monkeypatch.setattr("calipers.metrics.states.gathered.MAX_ROWS", 100)
+    monkeypatch.setattr("calipers.metrics.states.all_rows.MAX_ROWS", 100)
     data, options = example("calibration_slope")
     with pytest.raises(InputError, match="calibration_slope needs all rows at once .* more than 100"):
         finished("calibration_slope", data, options, [80], np.arange(N))

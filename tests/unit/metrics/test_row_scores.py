@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics
 
 from calipers.arrays import as_numpy
-from calipers.metrics import row_scores
+from calipers.metrics import proper_scores, row_scores
 from calipers.results import Estimate
 from tests.contract.libraries import LIBRARIES, assert_lies_with, move
 
@@ -68,19 +68,22 @@ def test_the_floor_does_not_depend_on_the_type_of_float(kind):
 
 
 def test_rows_at_the_floor_are_counted_by_weight_and_said():
-    losses = row_scores.log_loss_rows(np.array([0.0, 1e-300, 2.0**-52, 1e-15, 0.4]))
+    stated = np.array([0.0, 1e-300, 2.0**-52, 1e-15, 0.4])
+    losses = row_scores.log_loss_rows(stated)
     assert row_scores.is_at_floor(losses).tolist() == [True, True, True, False, False]
-    plain = row_scores.log_loss_estimate(losses, name="log loss")
+    plain = proper_scores([1] * 5, stated, classes=[0, 1])["log_loss"]
     assert plain.details["floored_rows"] == 3
     assert "3 rows gave what happened a probability of at most 2.2e-16" in str(plain)
-    weighted = row_scores.log_loss_estimate(losses, name="log loss", weights=np.array([2.0, 0, 1, 1, 1]))
+    weights = [2.0, 0, 1, 1, 1]
+    weighted = proper_scores([1] * 5, stated, classes=[0, 1], sample_weight=weights)["log_loss"]
     assert weighted.details["floored_rows"] == 3
     assert weighted.value == pytest.approx(losses[[0, 0, 2, 3, 4]].mean())
 
 
 def test_without_rows_at_the_floor_nothing_is_said():
-    found = row_scores.log_loss_estimate(row_scores.log_loss_rows(np.array([0.2, 0.7])), name="log loss")
-    assert (found.reason, found.details["floored_rows"]) == ("", 0)
+    found = proper_scores([1, 1], [0.2, 0.7], classes=[0, 1])["log_loss"]
+    assert "gave what happened" not in found.reason
+    assert found.details["floored_rows"] == 0
 
 
 def test_a_reason_that_is_there_is_kept():

@@ -14,7 +14,7 @@ from calipers.report import render_html
 from calipers.report.cards import prose, what_to_add
 from calipers.report.page import measure_name
 from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
-from calipers.report.words import estimate_row
+from calipers.report.text_formats import estimate_row
 from calipers.results import Estimate
 
 

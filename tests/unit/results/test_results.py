@@ -9,7 +9,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.inference import paired_difference
-from calipers.report.words import estimate_row
+from calipers.report.text_formats import estimate_row
 from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
 from calipers.results.formatting import THIN_SPACE, format_end, format_number
 

@@ -78,7 +78,7 @@ def difficulty_states(design: Design, level: Promise) -> States:
     if level.per_row:
         return {}
     t_cv_options = {
-        "alpha": level.alpha, "n_bins": partial(_n_bins, fewest=2), "n_calibration": design.n_calibration,
+        "alpha": level.alpha, "n_bins": T_CV_BINS, "n_calibration": design.n_calibration,
         "confidence": design.confidence, "n_draws": 999, "random_state": design.generator("t_cv"),
     }  # fmt: skip
     columns = ("covered", "empty", "difficulty")
@@ -94,6 +94,10 @@ def _n_parts(rows: int) -> int:
 
 def _n_bins(rows: int, fewest: int) -> int:
     return int(np.clip(rows // ROWS_PER_PART, fewest, 50))
+
+
+# Bins of T-CV and T-SS by the number of rows, in an audit and in ``calipers measure``.
+T_CV_BINS, T_SS_BINS = partial(_n_bins, fewest=2), partial(_n_bins, fewest=3)
 
 
 def _n_shuffles(rows: int) -> int:
@@ -200,7 +204,7 @@ def size_states(design: Design, level: Promise) -> States:
     if design.head.get("hardness") is None or design.task == "regression":
         return {}
     options = {
-        "n_bins": partial(_n_bins, fewest=3), "confidence": design.confidence,
+        "n_bins": T_SS_BINS, "confidence": design.confidence,
         "n_draws": _n_shuffles,
         "random_state": design.generator("t_ss"),
     }  # fmt: skip
@@ -286,7 +290,7 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
 def _size_numbers(m: Measurements, level: Promise, rows: Rows) -> list[Estimate]:
     if (found := m.result("t_ss", level)) is None:
         found = t_ss(
-            rows["hardness"], rows["size"], rows["difficulty"], n_bins=_n_bins(rows.n, 3),
+            rows["hardness"], rows["size"], rows["difficulty"], n_bins=T_SS_BINS(rows.n),
             confidence=m.confidence, n_draws=_n_shuffles(rows.n),
             random_state=m.generator("t_ss"),
         )  # fmt: skip

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calipers.auditing.measures import BRIER_SCORE, INTERVAL_SCORE, LOG_LOSS
-from calipers.inference import mean_estimate, normal_quantile, paired_difference
+from calipers.auditing.comparison_measures import (
+    BRIER_SCORE,
+    COVERAGE,
+    INTERVAL_SCORE,
+    LOG_LOSS,
+    SIZE,
+    Measure,
+)
+from calipers.inference import normal_quantile, paired_difference
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate
 
@@ -85,69 +92,54 @@ def coverage_changes(
 ) -> list[Change]:
     """Coverage of all rows and of every slice, the mean size, and the interval score."""
     promised = 1 - float(before.alpha)
-    old, new = before["covered"], after["covered"]
-    changes = [_change("coverage", promised, old, new, before.weights, confidence=confidence)]
+    changes = [_change(COVERAGE, before, after, confidence, target=promised)]
     for name, which in slices:
-        weights = None if before.weights is None else before.weights[which]
-        changes.append(
-            _change(f"coverage of {name}", promised, old[which], new[which], weights, confidence=confidence)
-        )
+        parts = before.take(which), after.take(which)
+        changes.append(_change(COVERAGE, *parts, confidence, target=promised, name=f"coverage of {name}"))
     return [*changes, *_price(before, after, confidence)]
 
 
 def _price(before: Rows, after: Rows, confidence: float) -> list[Change]:
-    sizes = before["size"].astype(float), after["size"].astype(float)
-    finite = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
+    finite = np.isfinite(before["size"]) & np.isfinite(after["size"])
     changes = []
     if finite.any():
         name = "mean width" if before.task == "regression" else "mean size"
-        weights = None if before.weights is None else before.weights[finite]
         changes.append(
-            _change(
-                name, None, sizes[0][finite], sizes[1][finite], weights, confidence=confidence, is_size=True
-            )
+            _change(SIZE, before.take(finite), after.take(finite), confidence, name=name, is_size=True)
         )
-    scores = INTERVAL_SCORE.rows(before), INTERVAL_SCORE.rows(after)
-    if scores[0] is not None and scores[1] is not None:
-        changes.append(
-            _change(INTERVAL_SCORE.name, None, scores[0], scores[1], before.weights, confidence=confidence)
-        )
-    return changes
+    return [*changes, *_changes((INTERVAL_SCORE,), before, after, confidence)]
 
 
 def probability_changes(before: Rows, after: Rows, confidence: float) -> list[Change]:
     """Proper scores of the probabilities."""
-    changes = []
-    for measure in (BRIER_SCORE, LOG_LOSS):
-        old, new = measure.rows(before), measure.rows(after)
-        if old is not None and new is not None:
-            changes.append(
-                _change(
-                    measure.name, None, old, new, before.weights, confidence=confidence,
-                    estimate=measure.estimate,
-                )
-            )  # fmt: skip
-    return changes
+    return _changes((BRIER_SCORE, LOG_LOSS), before, after, confidence)
+
+
+def _changes(measures: Sequence[Measure], before: Rows, after: Rows, confidence: float) -> list[Change]:
+    """The measures that both have."""
+    have = [m for m in measures if m.rows(before) is not None and m.rows(after) is not None]
+    return [_change(measure, before, after, confidence) for measure in have]
 
 
 def _change(
-    name: str,
-    target: float | None,
-    before: np.ndarray,
-    after: np.ndarray,
-    weights: np.ndarray | None,
-    *,
+    measure: Measure,
+    before: Rows,
+    after: Rows,
     confidence: float,
+    *,
+    target: float | None = None,
+    name: str | None = None,
     is_size: bool = False,
-    estimate: Callable[..., Estimate] = mean_estimate,
 ) -> Change:
-    old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    options: dict[str, Any] = {"weights": weights, "confidence": confidence}
+    name = name or measure.name
+    old, new = (np.asarray(measure.rows(rows), dtype=float) for rows in (before, after))
     return Change(
         measure=name,
         target=target,
-        before=estimate(old, name=name, **options),
-        after=estimate(new, name=name, **options),
-        difference=paired_difference(new, old, name=f"change of {name}", **options),
+        before=replace(measure.of(before, confidence), name=name),
+        after=replace(measure.of(after, confidence), name=name),
+        difference=paired_difference(
+            new, old, name=f"change of {name}", weights=before.weights, confidence=confidence
+        ),
         is_size=is_size,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing.measures import BRIER_SCORE, INTERVAL_SCORE, LOG_LOSS
+from calipers.auditing.comparison_measures import BRIER_SCORE, INTERVAL_SCORE, LOG_LOSS
 from calipers.auditing.repair.candidates import Candidate, Design, candidates
 from calipers.auditing.repair.partitions import Partition, group_partitions
 from calipers.auditing.repair.recalibration import recalibrations

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.repair.stored import part
-from calipers.auditing.repair.thresholds import CellThresholds
 from calipers.inputs.rows import Rows
 
 STATEMENTS = ("probabilities", "p_values", "sets", "intervals")
@@ -123,8 +122,3 @@ class RepairRule:
             several = np.ndim(rows.given["sets"]) == 3 if "sets" in rows.given else len(layers) > 1
             out["sets"] = np.stack(layers, axis=-1) if several else layers[0]
         return out
-
-    @property
-    def is_marginal(self) -> bool:
-        """Whether all rows share one threshold."""
-        return isinstance(self.thresholds, CellThresholds) and len(self.thresholds.shared) == 1

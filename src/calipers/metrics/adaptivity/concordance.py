@@ -15,7 +15,7 @@ from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import EQUAL
-from calipers.metrics.states.gathered import in_content_order
+from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95

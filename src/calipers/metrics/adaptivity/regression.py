@@ -14,7 +14,7 @@ from calipers.inputs import check_confidence, check_count, check_same_length, ch
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
-from calipers.metrics.states.gathered import in_content_order
+from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate, EstimateTable
 
 _SUBJECT = "a predictor whose width ignores the error"

@@ -20,7 +20,7 @@ from calipers.inputs import (
 from calipers.inputs.option_checks import check_number
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import pool_equal
-from calipers.metrics.states.gathered import in_content_order
+from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95

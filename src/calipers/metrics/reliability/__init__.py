@@ -27,7 +27,7 @@ from calipers.metrics.reliability.certificates import (
     uniform_band,
     upper_bound,
 )
-from calipers.metrics.reliability.companions import calibration_tests
+from calipers.metrics.reliability.combined_tests import calibration_tests
 from calipers.metrics.reliability.curves import cumulative_difference_curve, reliability_curve
 from calipers.metrics.reliability.extremes import SupInterval
 from calipers.metrics.reliability.hypothesis_classes import (
@@ -45,7 +45,7 @@ from calipers.metrics.reliability.range_law import (
     range_survival,
 )
 from calipers.metrics.reliability.recalibration_line import calibration_slope
-from calipers.metrics.reliability.rows import BinaryRows, check_binary_rows
+from calipers.metrics.reliability.scored_rows import BinaryRows, check_binary_rows
 
 __all__ = [
     "BinaryRows",

@@ -20,9 +20,9 @@ from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.reliability.binned_states import BinState
 from calipers.metrics.reliability.calibration_test import N_DRAWS
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_table import pooled_scores
-from calipers.metrics.states.gathered import GatherState
+from calipers.metrics.reliability.scored_rows import BinaryRows
+from calipers.metrics.states.all_rows import GatherState
 from calipers.results import Estimate
 
 N_BINS = 15

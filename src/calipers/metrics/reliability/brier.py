@@ -19,8 +19,8 @@ from calipers.metrics.reliability.calibration_test import (
 from calipers.metrics.reliability.isotonic import isotonic_frequencies
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_table import pooled_scores
+from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate, EstimateTable
 

@@ -21,10 +21,10 @@ from calipers.metrics.reliability.calibration_test import FEW_SURPRISES, MAX_RAN
 from calipers.metrics.reliability.extremes import TIE, SupInterval, interval_between
 from calipers.metrics.reliability.levels import ScoreLevels, has_more_levels_than
 from calipers.metrics.reliability.ordered_walk import extremes_by_sorting, extremes_of_sorted
-from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_buckets import EqualBuckets
 from calipers.metrics.reliability.score_columns import Tally
 from calipers.metrics.reliability.score_table import ScoreTable, score_levels
+from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.metrics.reliability.summary import RowMoments, Walk, row_moments
 
 UNTESTED = CalibrationOptions(n_draws=0)

@@ -14,8 +14,8 @@ from calipers.metrics.reliability.isotonic import isotonic_frequencies
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import absolute_supremum_quantile
-from calipers.metrics.reliability.rows import BinaryRows
 from calipers.metrics.reliability.score_table import pooled_scores, table_of_rows
+from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.results import Curve
 
 _MAX_POINTS = 1000

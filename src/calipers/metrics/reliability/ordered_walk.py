@@ -9,7 +9,7 @@ import numpy as np
 from calipers.arrays import Array, namespace, sort_with_order, take_at
 from calipers.inputs.row_checks import first_true
 from calipers.metrics.reliability.extremes import Extreme
-from calipers.metrics.reliability.rows import BinaryRows
+from calipers.metrics.reliability.scored_rows import BinaryRows
 
 _CACHED = 1 << 15
 _RUN = 64

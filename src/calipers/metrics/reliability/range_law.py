@@ -12,9 +12,8 @@ from scipy import special
 
 from calipers.exceptions import InputError
 
-# Mean 2 sqrt(2 / pi) and variance 4 ln 2 - 8 / pi (Feller 1951).
+# Feller (1951).
 RANGE_MEAN = 2 * math.sqrt(2 / math.pi)
-RANGE_STD = math.sqrt(4 * math.log(2) - 8 / math.pi)
 
 _SWITCH = 1.5
 _K = np.arange(1, 41, dtype=float)

@@ -17,7 +17,7 @@ from calipers.metrics.reliability.calibration_test import SMALLEST, asymptotic_t
 from calipers.metrics.reliability.extremes import SupInterval
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.range_law import range_survival
-from calipers.metrics.reliability.rows import BinaryRows
+from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.results import Estimate
 from calipers.results.formatting import format_number, format_percent
 

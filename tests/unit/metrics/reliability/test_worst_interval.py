@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calipers.metrics.reliability.bucket_walk import sup_interval
-from calipers.metrics.reliability.rows import BLOCK, BinaryRows
+from calipers.metrics.reliability.scored_rows import BLOCK, BinaryRows
 
 
 def brute_force(f, y, w=None):

@@ -1,4 +1,4 @@
-"""The companions against textbook formulas written out row by row."""
+"""The five tests of calibration against textbook formulas written out row by row."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from calipers.metrics import (
     reliability_curve,
     smooth_calibration_error,
 )
-from calipers.metrics.reliability.companions import min_p_verdict, rank_p_values
+from calipers.metrics.reliability.combined_tests import min_p_verdict, rank_p_values
 
 
 def world(seed, n=600, power=1.0, decimals=None):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calipers.auditing.matched_size import label_sets, match_coverage, scaled_intervals
 from calipers.inference import mean_estimate
 from calipers.inputs.rows import Rows
-from calipers.metrics.probability_scores import score_rows
-from calipers.metrics.row_scores import interval_score_rows, log_loss_estimate
+from calipers.metrics.marginal import coverage_of_rows
+from calipers.metrics.probability_scores import score_rows, scores_of_rows
+from calipers.metrics.row_scores import interval_score_rows
 from calipers.results import Estimate
 
 
@@ -31,8 +32,9 @@ class Measure:
         Whether it is about sets or intervals: then none that breaks its promise of coverage can win.
     at_equal_coverage : bool
         Whether the numbers mean something only for predictors that cover equally often.
-    estimate : callable
-        The mean of the contributions with its error bar, from rows, ``name``, ``weights`` and ``confidence``.
+    estimate : callable or None
+        The number of some rows with its error bar, from the rows and ``confidence``, as `audit` and
+        `measure` give it; None for the mean of the contributions.
     """
 
     name: str
@@ -40,7 +42,14 @@ class Measure:
     has_target: bool = False
     of_prediction: bool = False
     at_equal_coverage: bool = False
-    estimate: Callable[..., Estimate] = mean_estimate
+    estimate: Callable[[Rows, float], Estimate] | None = None
+
+    def of(self, rows: Rows, confidence: float) -> Estimate:
+        """The number of these rows, which have it."""
+        if self.estimate is not None:
+            return replace(self.estimate(rows, confidence), name=self.name)
+        found = np.asarray(self.rows(rows))
+        return mean_estimate(found, name=self.name, weights=rows.weights, confidence=confidence)
 
 
 def _covered(rows: Rows) -> np.ndarray | None:
@@ -51,6 +60,24 @@ def _covered(rows: Rows) -> np.ndarray | None:
 def _size(rows: Rows) -> np.ndarray | None:
     size = rows.get("size")
     return None if size is None or not np.isfinite(size).all() else size.astype(float)
+
+
+def _coverage(rows: Rows, confidence: float) -> Estimate:
+    """The share of covered rows; whether the promise is kept is a question of its own."""
+    found = coverage_of_rows(rows["covered"], weights=rows.weights, confidence=confidence)
+    return replace(found, reason="")
+
+
+def mean_size(rows: Rows, confidence: float) -> Estimate:
+    """Mean size of sets, which lies between 0 and the number of labels; mean width of intervals."""
+    sets = rows.derived_sets()
+    limits = None if sets is None else (0.0, float(sets.shape[1]))
+    size = rows["size"].astype(float)
+    return mean_estimate(size, name="mean size", weights=rows.weights, confidence=confidence, limits=limits)
+
+
+def _mean_score(name: str) -> Callable[[Rows, float], Estimate]:
+    return lambda rows, confidence: scores_of_rows(rows, confidence)[name]
 
 
 def _interval_score(rows: Rows) -> np.ndarray | None:
@@ -88,10 +115,10 @@ def _matched_size(rows: Rows) -> np.ndarray | None:
 
 
 INTERVAL_SCORE = Measure(name="interval score", rows=_interval_score, of_prediction=True)
-BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"))
-LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=log_loss_estimate)
-COVERAGE = Measure(name="coverage", rows=_covered, has_target=True, of_prediction=True)
-SIZE = Measure(name="mean size", rows=_size, of_prediction=True, at_equal_coverage=True)
+BRIER_SCORE = Measure(name="Brier score", rows=_score("brier_score"), estimate=_mean_score("brier_score"))
+LOG_LOSS = Measure(name="log loss", rows=_score("log_loss"), estimate=_mean_score("log_loss"))
+COVERAGE = Measure(name="coverage", rows=_covered, has_target=True, of_prediction=True, estimate=_coverage)
+SIZE = Measure(name="mean size", rows=_size, of_prediction=True, at_equal_coverage=True, estimate=mean_size)
 MATCHED_SIZE = Measure(name="mean size at matched coverage", rows=_matched_size, of_prediction=True)
 MEASURES = (
     COVERAGE,
