@@ -23,7 +23,8 @@ TEXT = """# What holds where
 Every interval, test and guarantee of Calipers is simulated in worlds whose truth is known: {cells} cells, each a
 promise in a regime. This page is written by `python -m tests.grid.page` from the recorded grid;
 `python3 dev.py test --slow tests/grid` runs all of it again (finished cells are kept in the folder named by
-`CALIPERS_GRID_CACHE`), and a few runs of every promise are part of every test run.
+`CALIPERS_GRID_CACHE`; `CALIPERS_GRID_RUNS=10` gives every cell 10 runs, for a quick look), and a few runs of every
+promise are part of every test run.
 
 The bars: an interval at 95 % holds the truth in at least {bar:.0f} % of the runs, a test of a true null rejects in
 at most {size05:.0f} % at the level 5 % and {size01:.1f} % at 1 %, a guarantee holds as often as it says, all beyond

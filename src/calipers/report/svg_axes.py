@@ -79,13 +79,13 @@ def tick_labels(ticks: Sequence[float]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> tick_labels([0.85, 0.9, 0.95]), tick_labels([0.0, 2.5e-5])
-    (('0.85', '0.9', '0.95'), ('0', '2.5e-05'))
+    >>> tick_labels([0.85, 0.9, 0.95]), tick_labels([0.0, 2.5e-5]), tick_labels([-0.1, -1e-17])
+    (('0.85', '0.9', '0.95'), ('0', '2.5e-05'), ('-0.1', '0'))
     """
     largest = max((abs(tick) for tick in ticks), default=0.0)
     if largest and (largest < 1e-3 or largest >= 1e9):
-        return tuple(f"{tick:.3g}" for tick in ticks)
-    return tuple(group_digits(f"{tick:.4f}".rstrip("0").rstrip(".") or "0") for tick in ticks)
+        return tuple(f"{tick:z.3g}" for tick in ticks)
+    return tuple(group_digits(f"{tick:z.4f}".rstrip("0").rstrip(".") or "0") for tick in ticks)
 
 
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)

@@ -34,7 +34,7 @@ def format_number(value: float | None, spread: float | None = None) -> str:
     if _in_powers(value):
         return f"{value:.3g}"
     decimals = _decimals(value, spread)
-    return group_digits(f"{round(value, decimals):.{max(0, decimals)}f}")
+    return group_digits(f"{round(value, decimals):z.{max(0, decimals)}f}")  # "z": no minus before 0.00
 
 
 def _in_powers(value: float) -> bool:
@@ -88,7 +88,7 @@ def format_end(
     >>> format_end(0.123456789, side="high", digits=6), format_end(float("inf"), side="high")
     ('0.123457', 'inf')
     """
-    text = format_number(value, spread) if digits is None else f"{value:.{digits}g}"
+    text = format_number(value, spread) if digits is None else f"{value:z.{digits}g}"
     beyond = 1 if side == "high" else -1
     number = Decimal(text.replace(THIN_SPACE, "")) if math.isfinite(value) else Decimal(0)
     # An end that is a short number but for rounding, such as 0.1 + 0.2, is that number.
@@ -112,7 +112,7 @@ def _last_unit(value: float, spread: float | None, digits: int | None) -> Decima
 
 def format_percent(share: float) -> str:
     """A share as a percentage: 0.95 becomes '95 %', 0.999 becomes '99.9 %'."""
-    return f"{100 * share:.6g} %"
+    return f"{100 * share:z.6g} %"
 
 
 def format_interval(low: float, high: float, spread: float | None = None) -> str:

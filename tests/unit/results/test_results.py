@@ -9,6 +9,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.inference import paired_difference
+from calipers.metrics import efficiency_difference
 from calipers.report.text_formats import estimate_row
 from calipers.results import Curve, Estimate, EstimateTable, Finding, from_json, severity_rank, to_json
 from calipers.results.formatting import THIN_SPACE, format_end, format_number
@@ -248,3 +249,17 @@ def test_notebooks_see_the_interval_the_null_band_and_no_markup_of_the_data():
     assert table.count("<tr>") == 2
     assert "up to 5&nbsp;%" in table
     assert "<polyline" in Curve(name="c", x=[0, 1], y=[1, 2])._repr_html_()
+
+
+def test_no_minus_stands_before_zero():
+    assert format_number(-0.0, 0.5) == format_number(-0.004, 0.5) == "0.00"
+    assert format_end(-0.004, 0.5, side="low") == "-0.01"  # outward
+    assert format_end(-0.0, 0.5, side="low") == format_end(-0.0, 0.5, side="high") == "0.00"
+    assert format_end(-0.0, side="low", digits=4) == "0"
+
+
+def test_the_band_of_equal_predictors_is_printed_without_a_minus():
+    p_values = np.random.default_rng(0).random((20, 3))
+    table = efficiency_difference(np.arange(20) % 3, p_values, p_values, classes=range(3))
+    assert "would read 0.0 to 0.0" in str(table["S"])
+    assert "-0.0 to" not in str(table)
