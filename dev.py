@@ -11,12 +11,14 @@ python3 dev.py docs      build the site into docs/_build/html
 python3 dev.py fuzz      mutated calls and malformed files: --minutes N, --seed S (tests/fuzz)
 python3 dev.py package   build wheel and sdist, install them where nothing is, run the demo from them
 python3 dev.py lowest    unit tests with the lowest versions of dependencies: lowest [--python PATH]
+python3 dev.py lock      write requirements.lock: one version of everything that a developer installs
 python3 dev.py notebooks write docs/notebooks/*.ipynb with their outputs
 python3 dev.py walk      follow README and quickstart to the letter, in a copy with nothing installed
 
 Every command makes `.venv` when there is none and installs what it needs when pyproject.toml has
 changed since the last time; a second run starts at once. Arguments that a command does not know go
-on to the program it runs: `python3 dev.py test tests/unit -k rank`.
+on to the program it runs: `python3 dev.py test tests/unit -k rank`. With CALIPERS_LOCKED=1 the
+versions are those of requirements.lock, otherwise the newest that are allowed.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
+LOCK = ROOT / "requirements.lock"
 STAMP = VENV / "calipers-installed.json"
 SCRIPTS = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
@@ -53,8 +56,11 @@ EXTRAS = {
     "docs": ("docs",),
     "package": ("package",),
     "lowest": ("package",),
+    "lock": ("package",),
     "notebooks": ("notebooks",),
 }
+# The extras whose versions requirements.lock holds: all that some command installs.
+LOCKED = ("dev", "interop", "notebooks", "package")
 # What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP
 # states torchsort, which does not build everywhere and which nothing here uses.
 WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
@@ -190,11 +196,18 @@ def create_environment(*, with_uv: bool = True) -> None:
     raise SetupError("no environment could be made.\n  " + "\n  ".join(tried))
 
 
+def constraints() -> list[str]:
+    """Arguments of an installer: the versions of the lock file, when CALIPERS_LOCKED is set."""
+    return ["--constraint", str(LOCK)] if os.environ.get("CALIPERS_LOCKED") else []
+
+
 def fingerprint() -> str:
-    """What an installation depends on: the project file, the version, the place and the Python."""
-    digest = hashlib.sha256(f"{ROOT}|{sys.version_info[:2]}".encode())
+    """What an installation depends on: the project file, the version, the place, the Python and the lock."""
+    digest = hashlib.sha256(f"{ROOT}|{sys.version_info[:2]}|{constraints()}".encode())
     for path in (ROOT / "pyproject.toml", ROOT / "src" / "calipers" / "version.py"):
         digest.update(path.read_bytes())
+    if constraints():
+        digest.update(LOCK.read_bytes())
     return digest.hexdigest()
 
 
@@ -209,7 +222,7 @@ def installed() -> tuple[str, set[str]]:
 
 def install_with(command: Command, target: str) -> bool:
     """Install the checkout in place; on failure the tail of the output is shown."""
-    worked, said = quietly([*command, "-e", target])
+    worked, said = quietly([*command, *constraints(), "-e", target])
     if not worked:
         print("\n".join(said.splitlines()[-15:]), file=sys.stderr, flush=True)
     return worked
@@ -371,6 +384,16 @@ def lowest(options: argparse.Namespace, rest: list[str]) -> int:
     return run([python, "-m", "pytest", *where], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 
+def lock(options: argparse.Namespace, rest: list[str]) -> int:
+    """Resolve what developers install, for every platform, into requirements.lock; --upgrade renews all."""
+    extras = [word for extra in LOCKED for word in ("--extra", extra)]
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    command: Command = [PYTHON, "-m", "uv", "pip", "compile", "pyproject.toml", "--universal", "--quiet"]
+    command += ["--python-version", oldest, *extras, "--no-annotate", "--no-emit-index-url"]
+    command += ["--custom-compile-command", "python3 dev.py lock", "--output-file", LOCK.name, *rest]
+    return run(command)
+
+
 def notebooks(options: argparse.Namespace, rest: list[str]) -> int:
     """Write the notebooks as Jupyter opens them, with the outputs of a run."""
     return run([PYTHON, ROOT / "docs" / "_ext" / "notebook_files.py", *rest])
@@ -392,6 +415,7 @@ COMMANDS = {
     "fuzz": fuzz,
     "package": package,
     "lowest": lowest,
+    "lock": lock,
     "notebooks": notebooks,
     "walk": walk,
 }

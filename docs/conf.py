@@ -27,7 +27,7 @@ extensions = [
     "dead_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "notebooks/data"]
 root_doc = "index"
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]

@@ -38,11 +38,13 @@ def write_notebook(source: Path, folder: Path) -> Path:
     """Run a script in percent format in a Jupyter kernel and write it with all that it showed."""
     import jupytext
     from nbclient import NotebookClient
+    from scripts import bring_data
 
     notebook = jupytext.read(source)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    with tempfile.TemporaryDirectory() as empty:
-        client = NotebookClient(notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": empty}})
+    with tempfile.TemporaryDirectory() as room:
+        bring_data(source.parent / "data", Path(room))
+        client = NotebookClient(notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": room}})
         client.execute(env=os.environ | INLINE)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # the time of day, which changes with every run

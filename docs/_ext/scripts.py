@@ -13,6 +13,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -83,7 +84,12 @@ def run_script(path: Path) -> list[Cell]:
     import matplotlib.pyplot as plt
 
     cells, namespace = cells_of(path), {"__name__": path.stem}
-    with _elsewhere(), contextlib.closing(_AllFigures()), mpl.rc_context(), warnings.catch_warnings():
+    with (
+        _elsewhere(path.parent / "data"),
+        contextlib.closing(_AllFigures()),
+        mpl.rc_context(),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("error")
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE | {"axes.prop_cycle": mpl.cycler(color=COLOURS)})
@@ -108,19 +114,26 @@ class _AllFigures:
 
 
 @contextlib.contextmanager
-def _elsewhere() -> Iterator[None]:
-    """An empty folder, in which commands find the package that is imported here."""
+def _elsewhere(data: Path) -> Iterator[None]:
+    """A folder with nothing but the data of the script, in which commands find the package imported here."""
     import calipers
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(Path(calipers.__file__).resolve().parents[1])
     try:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            bring_data(data, Path(folder))
             yield
     finally:
         os.environ.pop("PYTHONPATH")
         if before is not None:
             os.environ["PYTHONPATH"] = before
+
+
+def bring_data(data: Path, folder: Path) -> None:
+    """Copy the data that lie beside the scripts, where they look for them; scripts without data get none."""
+    if data.is_dir():
+        shutil.copytree(data, folder / data.name)
 
 
 def _run_cell(cell: Cell, name: str, namespace: dict[str, Any]) -> None:

@@ -47,10 +47,31 @@ def test_a_notebook_runs_from_top_to_bottom(script):
     assert any(cell.printed for cell in cells)
 
 
-def test_there_are_three_notebooks_and_a_dozen_pictures():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_three_walks_three_case_studies_and_a_dozen_pictures():
+    assert {script.stem for script in NOTEBOOKS} == {
+        "classification", "regression", "validation", "credit", "demand", "vision",
+    }  # fmt: skip
     assert len(GALLERY) >= 12
-    assert len({title_of(script) for script in [*GALLERY, *NOTEBOOKS]}) == len(GALLERY) + 3
+    assert len({title_of(script) for script in [*GALLERY, *NOTEBOOKS]}) == len(GALLERY) + len(NOTEBOOKS)
+
+
+def test_the_data_of_the_case_studies_are_small_and_have_a_source_and_a_licence():
+    folder = DOCS / "notebooks" / "data"
+    table = (folder / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (\S+) \|(.+)\|$", table, flags=re.MULTILINE))
+    files = {path.name: path for path in folder.iterdir() if path.suffix in {".gz", ".npz"}}
+    assert set(files) == {name for name in rows if "." in name}
+    for name, path in files.items():
+        assert path.stat().st_size < 500_000
+        assert "load_" in rows[name]
+        assert re.search(r"CC BY 4\.0|Apache-2\.0|MIT", rows[name])
+
+
+def test_every_notebook_is_in_the_table_of_the_index():
+    index = (DOCS / "notebooks" / "index.md").read_text(encoding="utf-8")
+    for script in NOTEBOOKS:
+        assert f"]({script.stem}.md)" in index
+        assert re.search(rf"^{script.stem}$", index, flags=re.MULTILINE), "not in the table of contents"
 
 
 @names

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import inspect
 import os
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,24 @@ def test_the_version_comes_from_one_place() -> None:
     assert "version" not in project["project"]
     place = ROOT / project["tool"]["hatch"]["version"]["path"]
     assert f'__version__ = "{calipers.__version__}"' in place.read_text(encoding="utf-8")
+
+
+def test_a_build_in_a_workflow_states_the_addresses_of_its_repository(monkeypatch) -> None:
+    interface = types.ModuleType("hatchling.metadata.plugin.interface")
+    interface.MetadataHookInterface = object  # hatchling is there only while a package is built
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    metadata = {}
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/calipers")
+    hook.Addresses().update(metadata)
+    assert metadata["urls"]["Source"] == "https://example.org/someone/calipers"
+    assert {"Documentation", "Changelog", "Issues"} <= metadata["urls"].keys()
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    hook.Addresses().update(metadata)
+    assert metadata["urls"] == {}
 
 
 def test_import_loads_no_room_and_no_heavy_library() -> None:
