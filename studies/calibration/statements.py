@@ -53,8 +53,8 @@ def prover_gap(prover: Prover, stated: np.ndarray, n: int, runs: int, seed: int)
 def shattered_complexity(X: np.ndarray) -> float:
     """Claim 2: the Rademacher complexity of the slabs of sigmoids of linear scores, built as in its proof.
 
-    For every sign pattern a w with w . x_i = sigma_i is solved for; the set of rows above one half is then the
-    set of positive signs. Needs linearly independent rows, n <= d; the answer is then exactly 1/2.
+    For every sign pattern a w with w . x_i = sigma_i is solved for; the set of rows above one half is then
+    the set of positive signs. Needs linearly independent rows, n <= d; the answer is then exactly 1/2.
     """
     n = len(X)
     total = 0.0
@@ -153,13 +153,12 @@ def decision_losses(
 
 
 def largest_decision_regret(y: np.ndarray, stated: np.ndarray) -> float:
-    """What deciding at the stated probabilities loses against the best monotone recalibration, worst threshold.
+    """What deciding by f >= tau loses against the best monotone recalibration of f, at the worst tau.
 
-    With loss tau for a false positive and 1 - tau for a false negative, decisions by f >= tau lose at most c
-    more than decisions by h(f) >= tau for the best non-decreasing h, which is the best cut of f: rows that only
-    one of the two accepts form one interval of f, between tau and the cut, and the sum of y - f over it bounds
-    the difference. Only thresholds just above the stated values (and 0) need trying between two of them the
-    difference is linear in tau, so both ends of each gap are tried.
+    With loss tau for a false positive and 1 - tau for a false negative that is at most c: the best h(f) >= tau
+    is a cut of f, rows that only one of the two rules accepts form one interval of f, between tau and the
+    cut, and the sum of y - f over it bounds the difference. Between two stated values the difference is linear
+    in tau, so both ends of every gap are tried.
     """
     cuts = np.concatenate([np.unique(stated), [math.inf]])
     taus = np.unique(np.concatenate([[0.0, 1.0], stated, np.nextafter(stated, 1.0)]))
