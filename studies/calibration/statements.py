@@ -155,10 +155,10 @@ def decision_losses(
 def largest_decision_regret(y: np.ndarray, stated: np.ndarray) -> float:
     """What deciding by f >= tau loses against the best monotone recalibration of f, at the worst tau.
 
-    With loss tau for a false positive and 1 - tau for a false negative that is at most c: the best h(f) >= tau
-    is a cut of f, rows that only one of the two rules accepts form one interval of f, between tau and the
-    cut, and the sum of y - f over it bounds the difference. Between two stated values the difference is linear
-    in tau, so both ends of every gap are tried.
+    With loss tau for a false positive and 1 - tau for a false negative that is at most c: the best
+    h(f) >= tau is a cut of f, rows that only one of the two rules accepts form one interval of f, between
+    tau and the cut, and the sum of y - f over it bounds the difference. Between two stated values the
+    difference is linear in tau, so both ends of every gap are tried.
     """
     cuts = np.concatenate([np.unique(stated), [math.inf]])
     taus = np.unique(np.concatenate([[0.0, 1.0], stated, np.nextafter(stated, 1.0)]))
