@@ -65,9 +65,12 @@ class StudyReport:
 
     Examples
     --------
-    >>> from studies import StudyReport
+    >>> from studies import Claim, StudyReport
     >>> StudyReport(name="toy", title="A toy", claims=(), files=()).agreement
     '0 of 0 claims agree'
+    >>> quick = Claim(claim="error of 1-NN", paper="5.6 %", ours="7 %", agrees=None)
+    >>> StudyReport(name="toy", title="A toy", claims=(quick,), files=()).agreement
+    'all 1 claims undecided'
     """
 
     name: str
@@ -79,8 +82,12 @@ class StudyReport:
 
     @property
     def agreement(self) -> str:
-        """How many claims agree, in words."""
-        return f"{sum(c.agrees is True for c in self.claims)} of {len(self.claims)} claims agree"
+        """How many of the decided claims agree, and how many are undecided, in words."""
+        undecided = sum(c.agrees is None for c in self.claims)
+        if undecided and undecided == len(self.claims):
+            return f"all {undecided} claims undecided"
+        agree = f"{sum(c.agrees is True for c in self.claims)} of {len(self.claims) - undecided} claims agree"
+        return f"{agree}, {undecided} undecided" if undecided else agree
 
     def with_file(self, path: Path) -> StudyReport:
         """The report with one more file, listed once."""

@@ -21,9 +21,13 @@ from studies.adaptivity import figures, regression, scale
 from studies.adaptivity.cases import FULL, QUICK, available, outputs_of
 from studies.adaptivity.classification import (
     ALPHAS,
+    RIVALS,
     Effort,
     figure_1_curve,
     medians,
+    noise_floor,
+    rank_by_case,
+    rank_frequencies,
     rank_over_cases,
     table_1_rows,
     table_2_rows,
@@ -37,7 +41,18 @@ TITLE = "Adaptivity through input transformations"
 _FULL_EFFORT = Effort(repetitions=10, trials=100, pairs=2000, rows=2000, group=100)
 _QUICK_EFFORT = Effort(repetitions=2, trials=4, pairs=40, rows=200, group=20)
 _REGRESSION = ("california", "bike", "kin8nm", "power", "wine_white")
-_MEASURES = ("t_cv_30", "t_cv_50", "t_cv_100", "t_ss_30", "t_ss_50", "t_ss_100", "coverage", "size")
+_EXISTING = ("sscv", "escv", "deficit", "excess")
+_MEASURES = (
+    "t_cv_30",
+    "t_cv_50",
+    "t_cv_100",
+    "t_ss_30",
+    "t_ss_50",
+    "t_ss_100",
+    "coverage",
+    "size",
+    *_EXISTING,
+)
 _FULL_ROWS = {"seeds": 5, "rows": 4500, "n_bins": 30}
 _QUICK_ROWS = {"seeds": 1, "rows": 900, "n_bins": 10}
 Row = dict[str, Any]
@@ -59,7 +74,7 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         rows = _regression_rows(data, kept, quick, progress)
         large = _scale_rows(data, kept, quick, progress)
     files = _write(out, first, second, rows, large)
-    files += _draw(out, curves, second, rows)
+    files += _draw(out, curves, second, rows, _bins(quick))
     return StudyReport(
         name="adaptivity", title=TITLE, claims=_claims(curves, first, second, rows, quick), files=tuple(files)
     )
@@ -92,8 +107,8 @@ def _scale_rows(data: Path | None, kept: Path, quick: bool, progress: Any) -> di
 def _claims(
     curves: Mapping[str, Any], first: Sequence[Row], second: Sequence[Row], rows: Sequence[Row], quick: bool
 ) -> tuple[Claim, ...]:
-    n_bins = 30 if quick else 50
-    found = [checked.figure_1_claim(curves), checked.table_1_claim(first)]
+    n_bins = _bins(quick)
+    found = [checked.figure_1_claim(curves), checked.table_1_claim(first), checked.table_3_claim(first)]
     for alpha in (0.1, 0.05):
         found += checked.table_2_claims(second, alpha, n_bins)
     if rows:
@@ -110,7 +125,12 @@ def _write(
     rows: Sequence[Row],
     large: Mapping[str, Sequence[Row]],
 ) -> list[Path]:
-    files = [_table(out / "table_1.csv", first), _table(out / "repetitions.csv", second)]
+    frequencies = rank_frequencies(first)
+    files = [
+        write_table(out / "table_1.csv", ("Rank", *RIVALS), frequencies),
+        _table(out / "table_3.csv", first),
+        _table(out / "repetitions.csv", second),
+    ]
     body = [
         [alpha, key, case, *(row[m] for m in METHODS)]
         for alpha in ALPHAS
@@ -119,29 +139,52 @@ def _write(
     ]
     files.append(write_table(out / "table_2.csv", ("alpha", "median of", "case", *METHODS), body))
     if rows:
-        files.append(_table(out / "regression.csv", rows))
+        files.append(_table(out / "regression.csv", rows, without=("widths", "errors")))
     files += [_table(out / f"{name}.csv", part) for name, part in large.items()]
     return files
 
 
-def _table(path: Path, rows: Sequence[Row]) -> Path:
-    header = list(dict.fromkeys(key for row in rows for key in row))
+def _bins(quick: bool) -> int:
+    """Bins of T-CV and T-SS: the paper's 50, fewer where a quick run has few rows."""
+    return 30 if quick else 50
+
+
+def _table(path: Path, rows: Sequence[Row], without: Sequence[str] = ()) -> Path:
+    header = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in without]
     return write_table(path, header, [[row.get(key, "") for key in header] for row in rows])
 
 
-def _draw(out: Path, curves: Mapping[str, Any], second: Sequence[Row], rows: Sequence[Row]) -> list[Path]:
+def _draw(
+    out: Path, curves: Mapping[str, Any], second: Sequence[Row], rows: Sequence[Row], n_bins: int
+) -> list[Path]:
     files = [figures.figure_1(curves, out / "figure_1.png")]
     for alpha in (0.1, 0.05):
         tables = {
-            f"median T-CV, alpha {alpha:g} (50 bins)": medians(second, alpha, "t_cv_50"),
-            f"median T-SS, alpha {alpha:g} (50 bins)": medians(second, alpha, "t_ss_50"),
+            f"median {name}, alpha {alpha:g} ({n_bins} bins)": medians(second, alpha, f"{key}_{n_bins}")
+            for name, key in (("T-CV", "t_cv"), ("T-SS", "t_ss"))
         }
-        files.append(figures.table_2_figure(tables, out / f"table_2_alpha_{alpha:g}.png"))
+        sizes = {row["case"]: row["rows"] for row in second}
+        floors = {case: noise_floor(n, n_bins, alpha) for case, n in sizes.items()}
+        files.append(figures.table_2_figure(tables, floors, out / f"table_2_alpha_{alpha:g}.png"))
         for (title, table), key, higher in zip(tables.items(), ("t_cv", "t_ss"), (False, True), strict=True):
             comparison = rank_over_cases(table, higher=higher)
             if comparison is not None:
                 path = out / f"critical_difference_{key}_alpha_{alpha:g}.png"
                 files.append(figures.cd_figure(comparison, f"{title}, cases as blocks", path))
+            found = rank_by_case(second, alpha, f"{key}_{n_bins}", higher=higher)
+            found = {case: c for case, c in found.items() if c.can_differ}
+            if found:
+                path = out / f"figures_7_to_14_{key}_alpha_{alpha:g}.png"
+                files.append(figures.cd_panels(found, f"{title}, repetitions as blocks", path))
     if rows:
-        files.append(figures.regression_figure(rows, out / "figures_3_and_4.png"))
+        files.append(figures.regression_figure(rows, out / "figure_3.png"))
+        files.append(_width_figure(rows, out / "figure_4.png"))
     return files
+
+
+def _width_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Path:
+    """Figure 4 for the first data set and seed, every method with widths that differ."""
+    first = rows[0]
+    same = [r for r in rows if (r["data"], r["seed"], r["alpha"]) == (first["data"], first["seed"], alpha)]
+    points = {row["method"]: row for row in same if row["widths"]}
+    return figures.width_figure(points, f"{first['data']}, alpha {alpha:g}: means over bins of width", path)

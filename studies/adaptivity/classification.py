@@ -57,9 +57,10 @@ def table_2_rows(outputs: Outputs, effort: Effort) -> list[Row]:
                     "alpha": alpha,
                     "method": method,
                     "chosen": found.chosen,
+                    "rows": len(test),
                     "coverage": float(found.covered.mean()),
                     "size": float(found.size.mean()),
-                }
+                } | _existing_metrics(ranks[test], found.size, found.covered, alpha)
                 for n_bins in BINS:
                     means = bin_by_ease([found.covered], ease[test], n_bins).means()[0]
                     row[f"t_cv_{n_bins}"] = float(np.nanmax(np.abs(means - (1 - alpha))))
@@ -73,6 +74,24 @@ def table_2_rows(outputs: Outputs, effort: Effort) -> list[Row]:
                     )
                 rows.append(row)
     return rows
+
+
+def _existing_metrics(ranks: np.ndarray, size: np.ndarray, covered: np.ndarray, alpha: float) -> Row:
+    """The four metrics of Tables 6 and 7."""
+    r, s = ranks.astype(float), size.astype(float)
+    return {
+        "sscv": _worst(covered, s, STRATA, alpha),
+        "escv": _worst(covered, s, np.unique(s), alpha),
+        "deficit": float(np.maximum(r - s, 0).mean()),
+        "excess": float(np.maximum(s - r, 0).mean()),
+    }
+
+
+def noise_floor(rows: int, n_bins: int, alpha: float) -> float:
+    """The median T-CV of a predictor that covers every bin exactly as promised."""
+    order = np.arange(rows)
+    perfect = t_cv(order % 2 == 0, order, alpha=alpha, n_bins=n_bins, n_draws=199, random_state=0)
+    return float(perfect.details["null_median"])
 
 
 def _accused(covered: np.ndarray, ease: np.ndarray, alpha: float, behind: int | np.ndarray) -> bool:
@@ -93,18 +112,35 @@ def table_1_rows(outputs: Outputs, effort: Effort, alpha: float = 0.1) -> list[R
         rate = readings.pop("rate")
         row: Row = {"case": outputs.name, "method": method}
         for name, values in readings.items():
-            row[name] = _SIGNS[name] * _spearman(values, rate)
-        order = stats.rankdata([-row[name] for name in RIVALS], method="min")
-        row |= {f"rank of {name}": int(rank) for name, rank in zip(RIVALS, order, strict=True)}
+            row[name], row[f"p-value of {name}"] = _spearman(_SIGNS[name] * values, rate)
+        row |= {f"rank of {name}": rank for name, rank in correlation_ranks(row).items()}
         rows.append(row)
     return rows
 
 
-def _spearman(x: np.ndarray, y: np.ndarray) -> float:
+def correlation_ranks(row: Mapping[str, Any]) -> dict[str, int]:
+    """The metrics by their correlation, highest first; an undefined correlation ranks after all others."""
+    values = np.array([row[name] for name in RIVALS], dtype=float)
+    order = stats.rankdata(np.where(np.isnan(values), np.inf, -values), method="min")
+    return {name: int(rank) for name, rank in zip(RIVALS, order, strict=True)}
+
+
+def rank_frequencies(rows: Sequence[Row]) -> list[list[Any]]:
+    """Table 1 as printed: how often each metric had each rank, and the average rank."""
+    ranks = {name: [row[f"rank of {name}"] for row in rows] for name in RIVALS}
+    body: list[list[Any]] = [
+        [place, *(ranks[name].count(place) for name in RIVALS)] for place in range(1, len(RIVALS) + 1)
+    ]
+    return [*body, ["Avg.", *(float(np.mean(ranks[name])) for name in RIVALS)]]
+
+
+def _spearman(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Correlation and p-value (Table 3); NaN and 1 where a side is constant or too short."""
     known = ~(np.isnan(x) | np.isnan(y))
     if known.sum() < 3 or np.ptp(x[known]) == 0 or np.ptp(y[known]) == 0:
-        return 0.0
-    return float(stats.spearmanr(x[known], y[known]).statistic)
+        return float("nan"), 1.0
+    found = stats.spearmanr(x[known], y[known])
+    return float(found.statistic), float(found.pvalue)
 
 
 def _trials(
@@ -145,14 +181,14 @@ def figure_1_curve(outputs: Outputs, n_bins: int = 50) -> Curve:
     error = np.sqrt(np.maximum(square - mean**2, 0) / np.maximum(bins.mass - 1, 1))
     return Curve(
         name=outputs.name,
-        x=np.arange(1, n_bins + 1),
+        x=(np.arange(n_bins) + 0.5) / n_bins,
         y=mean,
         low=mean - 1.96 * error,
         high=mean + 1.96 * error,
         confidence=0.95,
-        x_label=f"bin of ease (1 hardest, {n_bins} easiest)",
+        x_label="quantile of the ease (0 hardest, 1 easiest)",
         y_label="mean rank of the true label",
-        method="uniform-mass bins, normal band",
+        method=f"{n_bins} uniform-mass bins, normal band",
     )
 
 
@@ -176,9 +212,9 @@ def _median(values: Sequence[float]) -> float:
     return float(np.median(known)) if known else float("nan")
 
 
-def rank_by_case(rows: Sequence[Row], alpha: float, key: str, *, higher: bool) -> list[RankComparison]:
+def rank_by_case(rows: Sequence[Row], alpha: float, key: str, *, higher: bool) -> dict[str, RankComparison]:
     """The paper's way: per model, repetitions as blocks (they are not independent: the result says so)."""
-    found = []
+    found = {}
     for case in dict.fromkeys(row["case"] for row in rows):
         table = np.array([_select(rows, case, alpha, method, key) for method in METHODS], dtype=float).T
         table = table[~np.isnan(table).any(axis=1)]
@@ -186,7 +222,7 @@ def rank_by_case(rows: Sequence[Row], alpha: float, key: str, *, higher: bool) -
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalipersWarning)  # the note stays in the result
-            found.append(compare_ranks(table, METHODS, higher_is_better=higher, blocks="repetitions"))
+            found[case] = compare_ranks(table, METHODS, higher_is_better=higher, blocks="repetitions")
     return found
 
 
@@ -196,4 +232,5 @@ def rank_over_cases(table: Mapping[str, Mapping[str, float]], *, higher: bool) -
     values = values[~np.isnan(values).any(axis=1)]
     if len(values) < 2:
         return None
-    return compare_ranks(values, METHODS, higher_is_better=higher, post_hoc="nemenyi")
+    comparison = compare_ranks(values, METHODS, higher_is_better=higher, post_hoc="nemenyi")
+    return comparison if comparison.can_differ else None

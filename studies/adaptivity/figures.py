@@ -19,9 +19,11 @@ DPI = 120
 Row = dict[str, Any]
 
 
-def _new(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+def _new(rows: int, columns: int, size: tuple[float, float], *, share: bool = False) -> tuple[Any, Any]:
     pyplot = import_optional("matplotlib.pyplot", purpose="figures", install="calipers[plots]")
-    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    figure, axes = pyplot.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=share, sharey=share
+    )
     return figure, axes
 
 
@@ -35,19 +37,52 @@ def figure_1(curves: Mapping[str, Curve], path: Path) -> Path:
     return write_figure(figure, path, dpi=DPI)
 
 
-def table_2_figure(tables: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> Path:
-    """Median T-CV and T-SS of every case and method, side by side."""
+def table_2_figure(
+    tables: Mapping[str, Mapping[str, Mapping[str, float]]], floors: Mapping[str, float], path: Path
+) -> Path:
+    """Median T-CV and T-SS of every case and method, side by side; T-CV comes first, with its noise floor."""
     figure, axes = _new(1, len(tables), (5.6 * len(tables), 4.0))
+    for place, floor in enumerate(floors.values()):
+        label = "perfect predictor (median)" if place == 0 else None
+        ends = [place - 0.42, place + 0.42]
+        axes[0][0].plot([floor, floor], ends, color="0.4", linestyle=":", linewidth=1.6, label=label)
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
         for i, method in enumerate(METHODS):
             values = [row[method] for row in table.values()]
             mark = "D" if method in OURS else "o"
             ax.plot(values, np.arange(len(values)) + 0.1 * (i - 2.5), mark, markersize=5, label=method)
         ax.set_yticks(range(len(table)), list(table))
-        ax.invert_yaxis()
+        ax.set_ylim(len(table) - 0.5, -0.5)
         ax.set_title(title, fontsize=10)
         ax.grid(axis="x", alpha=0.3)
-    axes[0][-1].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    axes[0][-1].legend(
+        handles, labels, fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5)
+    )
+    return write_figure(figure, path, dpi=DPI)
+
+
+def cd_panels(comparisons: Mapping[str, RankComparison], title: str, path: Path) -> Path:
+    """Figures 7 to 14: one critical-difference diagram per model."""
+    rows = -(-len(comparisons) // 2)
+    figure, axes = _new(rows, 2, (14.0, 3.2 * rows))
+    for ax in axes.flat[len(comparisons) :]:
+        ax.set_axis_off()
+    for ax, (case, comparison) in zip(axes.flat, comparisons.items(), strict=False):
+        plot_critical_difference(comparison, ax=ax, title=case)
+    figure.suptitle(title, fontsize=11)
+    return write_figure(figure, path, dpi=DPI)
+
+
+def width_figure(points: Mapping[str, Mapping[str, Any]], title: str, path: Path) -> Path:
+    """Figure 4: mean width against mean absolute error of bins of width, with their R-squared and tau."""
+    figure, axes = _new(1, len(points), (3.1 * len(points), 3.2), share=True)
+    for ax, (method, found) in zip(axes[0], points.items(), strict=True):
+        ax.plot(found["widths"], found["errors"], "o", markersize=3)
+        ax.set_title(f"{method}\nR2 {found['r_squared']:.2f}, tau {found['tau']:.2f}", fontsize=9)
+        ax.set_xlabel("mean interval width", fontsize=8)
+    axes[0][0].set_ylabel("mean absolute error", fontsize=8)
+    figure.suptitle(title, fontsize=10)
     return write_figure(figure, path, dpi=DPI)
 
 

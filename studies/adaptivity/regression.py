@@ -135,8 +135,14 @@ def _measure(
         "t_cv": float(np.nanmax(np.abs(bins - (1 - alpha)))),
         "t_ss": float("nan") if constant else bare_t_ss(error[finite], width[finite], score[finite], n_bins),
         "r_squared": float("nan") if constant else float(signed_square(*by_width)),
-        "tau": float("nan") if constant else float(stats.kendalltau(width[finite], error[finite]).statistic),
+        # Figure 4: tau and R-squared of the same points, the means of bins of width
+        "tau": float("nan") if constant else float(stats.kendalltau(*by_width).statistic),
+        "tau_of_rows": (
+            float("nan") if constant else float(stats.kendalltau(width[finite], error[finite]).statistic)
+        ),
         "infinite": int(np.sum(~finite)),
+        "widths": [] if constant else by_width[1].tolist(),
+        "errors": [] if constant else by_width[0].tolist(),
     }
 
 

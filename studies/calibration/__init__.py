@@ -2,7 +2,8 @@
 
 Writes ``table1.csv`` (topic-model documents), ``learners.csv`` and ``loss_ratios.csv`` (Figures 2 and 3 on
 Adult and Covertype), ``certificates.csv``, ``convergence.csv`` (Claim 6), ``links.csv`` (likelihood against
-minimum calibration error), ``images.csv`` (CIFAR-10), their figures, and the claims.
+minimum calibration error), ``images.csv`` (CIFAR-10), ``joint_learners.csv`` and ``joint_minimum.csv``
+(section 3.2.2), their figures, and the claims.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from rich.progress import Progress
 from studies.caching import remembered
 from studies.calibration import images, repairs
 from studies.calibration.claims import check_claims
-from studies.calibration.documents import TableOne, run_once
+from studies.calibration.documents import TableOne, run_once, topic_curve
 from studies.calibration.figures import (
     draw_certificates,
     draw_convergence,
     draw_errors,
     draw_images,
     draw_ratios,
+    draw_topic,
 )
+from studies.calibration.joint_learners import JointGap, JointReading, joint_gaps, read_joint_learners
 from studies.calibration.settings import FULL, QUICK, Settings
 from studies.calibration.tables import (
     DATASETS,
@@ -80,6 +83,8 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         seen = list(progress.track(images.read_images(data, settings), total=11, description="image models"))
         approach = list(convergence(settings))
         links = list(link_comparison(settings))
+        joint = list(_joint_readings(data, settings, cache, progress))
+        gaps = [JointGap(*row) for row in remembered(cache, joint_gaps, settings)]
     bounds = widths(settings.certificate_sizes)
     files = (
         write_table(out / "table1.csv", TableOne._fields, runs),
@@ -89,13 +94,16 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
         write_table(out / "convergence.csv", Convergence._fields, approach),
         write_table(out / "links.csv", LinkReading._fields, links),
         write_table(out / "images.csv", images.HEADER, [images.row_of(r) for r in seen]),
+        write_table(out / "joint_learners.csv", JointReading._fields, joint),
+        write_table(out / "joint_minimum.csv", JointGap._fields, gaps),
+        draw_topic(topic_curve(settings), out / "figure1.png"),
         draw_errors(judged, out / "figure2.png"),
         draw_ratios(judged, out / "figure3.png"),
         draw_certificates(bounds, out / "certificates.png"),
         draw_convergence(approach, out / "convergence.png"),
         draw_images(seen, out / "images.png"),
     )
-    claims = check_claims(settings, runs, judged, approach, bounds)
+    claims = check_claims(settings, runs, judged, approach, bounds, joint, gaps)
     return StudyReport(name="calibration", title=TITLE, claims=claims, files=files)
 
 
@@ -110,6 +118,16 @@ def _judge_learners(
             stated = Stated(*remembered(cache, state_probabilities, learner, table, settings))
             yield repairs.judge(dataset, learner, stated, settings.n_draws)
             progress.advance(bar)
+
+
+def _joint_readings(
+    data: Path | None, settings: Settings, cache: Path, progress: Progress
+) -> Iterator[JointReading]:
+    for dataset in progress.track(DATASETS, description="calibrated learners"):
+        table = load_table(dataset, data, settings)
+        yield from (
+            JointReading(*row) for row in remembered(cache, read_joint_learners, dataset, table, settings)
+        )
 
 
 def _write_ratios(judged: list[repairs.Repair], path: Path) -> Path:

@@ -8,8 +8,10 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from studies.calibration.documents import TableOne, exact_frequency, exact_trivial_l1
+from studies.calibration.joint_learners import JointGap, JointReading
 from studies.calibration.repairs import Repair
 from studies.calibration.settings import Settings
+from studies.calibration.statement_claims import learner_claims, statement_claims
 from studies.calibration.theory import Convergence, Widths
 from studies.outcome import Claim
 
@@ -32,6 +34,8 @@ def check_claims(
     repairs: Sequence[Repair],
     convergence: Sequence[Convergence],
     widths: Sequence[Widths],
+    joint: Sequence[JointReading],
+    gaps: Sequence[JointGap],
 ) -> tuple[Claim, ...]:
     """Every claim; undecided where the run was too small to say."""
     claims = (
@@ -40,6 +44,8 @@ def check_claims(
         *figure_three(repairs),
         *theory(repairs, convergence, widths),
         *when_to_calibrate(repairs),
+        *learner_claims(joint, gaps),
+        *statement_claims(settings),
     )
     if settings.decide:
         return claims

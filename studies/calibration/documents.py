@@ -129,6 +129,33 @@ def run_once(settings: Settings, repetition: int) -> TableOne:
     )
 
 
+class TopicCurve(NamedTuple):
+    """Figure 1: P(Y = 1 | w(X)) in bins of w(X) for one topic, and the sigmoid of largest likelihood."""
+
+    score: np.ndarray
+    truth: np.ndarray
+    stated: np.ndarray
+    rows: np.ndarray
+
+
+def topic_curve(settings: Settings, n_bins: int = 40) -> TopicCurve:
+    """Fix the word weights of one topic, search a and b, and set the sigmoid beside the truth (2.3).
+
+    The weights come from documents of their own: they are fixed before a and b are searched.
+    """
+    rng = np.random.default_rng([SEED, 101])
+    topics = make_topics(settings, rng)
+    own, corpus = (draw_corpus(settings.lda_documents, topics, rng) for _ in range(2))
+    weights, _ = fit_logistic(own.counts, own.labels[:, :1])
+    score = (corpus.counts @ weights)[:, 0]
+    fit = fit_logistic(score[:, None], corpus.labels[:, :1])
+    slope, intercept = (float(np.ravel(part)[0]) for part in fit)
+    places = np.array_split(np.argsort(score), n_bins)
+    columns = (score, corpus.truth[:, 0], expit(slope * score + intercept))
+    means = (np.array([column[rows].mean() for rows in places]) for column in columns)
+    return TopicCurve(*means, np.array([len(rows) for rows in places]))
+
+
 def mean_error(labels: np.ndarray, stated: np.ndarray) -> float:
     """Calibration error averaged over topics; no test is needed here, so one draw."""
     columns = range(labels.shape[1])

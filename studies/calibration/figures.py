@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import import_optional
+from studies.calibration.documents import TopicCurve
 from studies.calibration.images import ImageReading
 from studies.calibration.repairs import Repair
 from studies.calibration.theory import Convergence, Widths
@@ -55,15 +56,30 @@ def draw_errors(repairs: Sequence[Repair], path: Path) -> Path:
             ax.plot([float(r.after)], [y - 0.22], "d", color=_GREY, markersize=5)
         ax.set_yticks(range(len(rows)), [r.learner for r in rows])
         ax.set_xscale("log")
+        # the axis belongs to the readings; a tick of a null band far below them is left outside
+        ax.set_xlim(left=0.5 * min(min(float(r.before), float(r.after)) for r in rows))
         n = int(rows[0].before.n or 0)
         ax.set_title(f"{TITLES.get(dataset, dataset)} ({n:_} test rows)".replace("_", " "), loc="left")
         ax.set_xlabel("calibration error (log scale)")
         _clean(ax)
     figure.supxlabel(
         "dot: c_emp · bar to |: guaranteed bound on the population error, 95 % for all five at once\n"
-        "grey tick: a calibrated model reads less in 95 % · diamond: after isotonic on 2000 rows",
+        "grey tick: a calibrated model reads less in 95 % (left of the axis where missing) · "
+        "diamond: after isotonic on 2000 rows",
         fontsize=8.5,
     )
+    return write_figure(figure, path, dpi=DPI)
+
+
+def draw_topic(curve: TopicCurve, path: Path) -> Path:
+    """Figure 1: the sigmoid of largest likelihood follows P(Y = 1 | w(X))."""
+    figure = _figure(5.4, 3.8)
+    ax = figure.subplots()
+    ax.plot(curve.score, curve.truth, "o", color="#d55e00", ms=4, label="P(Y = 1 | w(X)), means of bins")
+    ax.plot(curve.score, curve.stated, color="#0072b2", label="1 / (1 + exp(-a w(X) - b)), fitted")
+    ax.set(xlabel="w(X), sum of the word weights", ylabel="probability of the topic", ylim=(0, 1))
+    _clean(ax)
+    ax.legend(frameon=False, fontsize=8.5)
     return write_figure(figure, path, dpi=DPI)
 
 

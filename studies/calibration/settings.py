@@ -28,6 +28,12 @@ class Settings:
         Link families by likelihood and by minimum error.
     n_draws : int
         Draws of the exact tests.
+    isotron_rounds : int
+        Rounds of Isotron and SLIsotron.
+    joint_rows, joint_seeds : int
+        Rows and repetitions of the comparison with the joint minimum.
+    prover_runs : int
+        Samples of every prover of Theorem 1.
     decide : bool
         Whether the sizes are large enough for verdicts on the paper's claims.
     """
@@ -44,6 +50,10 @@ class Settings:
     certificate_sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
     link_runs: tuple[tuple[int, int], ...] = ((2000, 20), (20_000, 6))
     n_draws: int = 999
+    isotron_rounds: int = 100
+    joint_rows: int = 1000
+    joint_seeds: int = 10
+    prover_runs: int = 5000
     decide: bool = True
 
 
@@ -61,5 +71,9 @@ QUICK = Settings(
     certificate_sizes=(100, 1000),
     link_runs=((400, 2),),
     n_draws=49,
+    isotron_rounds=10,
+    joint_rows=200,
+    joint_seeds=2,
+    prover_runs=300,
     decide=False,
 )

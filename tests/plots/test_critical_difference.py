@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from calipers.exceptions import InputError
 from calipers.inference import compare_ranks
 from calipers.plots import plot_along_ease, plot_critical_difference
 from calipers.results import Curve
@@ -47,3 +48,16 @@ def test_curves_along_the_ease_keep_their_bands():
     assert len(ax.collections) == 2
     assert ax.get_ylabel() == "mean rank"
     pyplot.close(ax.figure)
+
+
+@pytest.mark.parametrize(("post_hoc", "needed"), [("nemenyi", 3), ("holm", 10)])
+def test_a_diagram_of_too_few_blocks_is_refused(post_hoc, needed):
+    # six methods: the critical difference of two blocks is 5.3, more than the largest difference of ranks, 5;
+    # 15 pairs of n signed ranks need 15 * 2 / 2^n <= 0.05
+    values = np.random.default_rng(0).random((needed, 6)) + 10 * np.arange(6)
+    names = [f"m{i}" for i in range(6)]
+    assert plot_critical_difference(compare_ranks(values, names, post_hoc=post_hoc)).texts
+    few = compare_ranks(values[:-1], names, post_hoc=post_hoc)
+    assert not few.can_differ
+    with pytest.raises(InputError, match=f"{needed - 1} blocks cannot tell 6 methods apart"):
+        plot_critical_difference(few)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from calipers.exceptions import InputError
 from calipers.plots.axes import new_axes
 from calipers.results import RankComparison
 
@@ -24,6 +25,11 @@ def plot_critical_difference(comparison: RankComparison, *, ax: Any = None, titl
     -------
     matplotlib axes
 
+    Raises
+    ------
+    InputError
+        When there are too few blocks to tell any two methods apart: the diagram would show nothing.
+
     Examples
     --------
     >>> import numpy as np
@@ -33,6 +39,11 @@ def plot_critical_difference(comparison: RankComparison, *, ax: Any = None, titl
     >>> len(plot_critical_difference(compare_ranks(values, ["a", "b", "c"])).texts) >= 3
     True
     """
+    if not comparison.can_differ:
+        raise InputError(
+            f"{comparison.n_blocks} blocks cannot tell {len(comparison.names)} methods apart "
+            f"({comparison.post_hoc} at {comparison.alpha:g}): the diagram needs more blocks."
+        )
     k = len(comparison.names)
     rows = -(-k // 2)
     ax = new_axes(ax, size=(7.0, 1.6 + 0.32 * rows + 0.16 * len(comparison.cliques)))

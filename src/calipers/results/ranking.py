@@ -75,6 +75,19 @@ class RankComparison(Plotted):
         return np.asarray(self.adjusted <= self.alpha)
 
     @property
+    def can_differ(self) -> bool:
+        """Whether so many blocks could tell any two methods apart, whatever they held.
+
+        Nemenyi: average ranks of k methods differ by at most k - 1, so the critical difference must be less
+        (six methods need three blocks). Holm: n signed ranks have a p-value of at least 2 / 2^n, which
+        times the number of pairs must not exceed alpha (six methods need ten blocks).
+        """
+        k = len(self.names)
+        if self.critical_difference is not None:
+            return self.critical_difference < k - 1
+        return k * (k - 1) / 2 * 2.0 ** (1 - self.n_blocks) <= self.alpha
+
+    @property
     def shared_ranks(self) -> dict[str, int]:
         """Rank of each method, 1, 2, 3, ... without gaps; methods that do not differ share one.
 

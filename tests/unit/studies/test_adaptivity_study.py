@@ -4,21 +4,33 @@ import csv
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calipers.datasets import REGRESSION_SETS
 from calipers.exceptions import InputError
-from calipers.metrics import t_cv, t_ss
+from calipers.metrics import deficit, escv, excess, sscv, t_cv, t_ss
 from studies import adaptivity, run_study
 from studies.adaptivity import cases
 from studies.adaptivity.cases import FULL, QUICK, Case, outputs_of, splits
-from studies.adaptivity.classification import Effort, table_1_rows, table_2_rows
-from studies.adaptivity.methods import METHODS, bare_t_ss, run_method
+from studies.adaptivity.claims import ranks_first
+from studies.adaptivity.classification import (
+    RIVALS,
+    Effort,
+    correlation_ranks,
+    noise_floor,
+    rank_frequencies,
+    rank_over_cases,
+    table_1_rows,
+    table_2_rows,
+)
+from studies.adaptivity.methods import BASELINES, METHODS, bare_t_ss, run_method
 from studies.adaptivity.outputs import (
     Outputs,
     compute_outputs,
     outputs_from_folder,
     read_image_folder,
 )
+from studies.adaptivity.regression import regression_rows
 from studies.adaptivity.scale import synthetic_rows
 
 pytest.importorskip("matplotlib")
@@ -41,7 +53,17 @@ def outputs():
 def test_the_quick_study_writes_tables_figures_and_undecided_claims(tmp_path):
     report = run_study("adaptivity", None, tmp_path, quick=True)
     names = {path.name for path in report.files}
-    assert {"table_1.csv", "table_2.csv", "figure_1.png", "synthetic.csv", "claims.csv"} <= names
+    assert {
+        "table_1.csv",
+        "table_2.csv",
+        "table_3.csv",
+        "figure_1.png",
+        "synthetic.csv",
+        "claims.csv",
+    } <= names
+    # two cases and two repetitions cannot tell six methods apart: no diagram is drawn
+    assert not any("critical_difference" in name or "figures_7" in name for name in names)
+    assert report.agreement == f"all {len(report.claims)} claims undecided"
     assert all(path.stat().st_size > 0 for path in report.files)
     assert {claim.verdict for claim in report.claims} == {"undecided"}
     with (tmp_path / "table_2.csv").open() as stream:
@@ -194,3 +216,63 @@ def test_the_small_network_learns_and_leaves_torch_as_it_was():
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="found no picture"):
         next(read_image_folder(tmp_path, size=(8, 8)))
+
+
+def test_an_undefined_correlation_is_not_zero_and_ranks_last(outputs):
+    row = dict.fromkeys(RIVALS, -0.3) | {"T-SS": -0.5, "SSCV": float("nan")}
+    ranks = correlation_ranks(row)
+    assert ranks == {"Deficit": 1, "Excess": 1, "SSCV": 5, "ESCV": 1, "T-SS": 4}
+    rows = table_1_rows(outputs, Effort(repetitions=1, trials=6, pairs=40, rows=300, group=20))
+    for found in rows:
+        for name in RIVALS:
+            assert np.isnan(found[name]) or -1 <= found[name] <= 1
+            assert 0 <= found[f"p-value of {name}"] <= 1
+    table = rank_frequencies(rows)
+    assert [row[0] for row in table] == [1, 2, 3, 4, 5, "Avg."]
+    assert all(sum(row[i] for row in table[:5]) == len(rows) for i in range(1, 6))
+
+
+def test_ranking_first_means_alone():
+    shared = dict.fromkeys(METHODS, 1.0)
+    assert ranks_first(shared) is None
+    assert ranks_first(shared | {"LAC": 2.0}) is False  # three baselines still share the first rank
+    assert ranks_first(shared | dict.fromkeys(BASELINES, 2.0)) is True
+
+
+def test_tables_6_and_7_hold_the_public_metrics(outputs):
+    rows = table_2_rows(outputs, Effort(repetitions=1, trials=2, pairs=20, rows=200, group=20))
+    validation, test = next(splits(800, 1))
+    for method in ("APS", "O-LAC"):
+        row = next(r for r in rows if r["method"] == method and r["alpha"] == 0.1)
+        found = run_method(method, outputs, validation, test, (0.05, 0.1, 0.15, 0.2), 0)[0.1]
+        ranks = outputs.ranks[test]
+        assert row["sscv"] == pytest.approx(float(sscv(found.covered, found.size, alpha=0.1)))
+        assert row["escv"] == pytest.approx(float(escv(found.covered, found.size, alpha=0.1)))
+        assert row["deficit"] == pytest.approx(float(deficit(ranks, found.size)))
+        assert row["excess"] == pytest.approx(float(excess(ranks, found.size)))
+        assert row["rows"] == len(test)
+
+
+def test_the_noise_floor_is_that_of_the_paper_s_setting():
+    # T-CV of a perfect predictor with 20 000 rows, 50 bins and alpha = 0.1
+    assert noise_floor(20_000, 50, 0.1) == pytest.approx(0.0375, abs=0.002)
+
+
+def test_a_diagram_needs_blocks_enough_to_differ():
+    rng = np.random.default_rng(0)
+    table = {f"case {i}": dict(zip(METHODS, rng.random(6), strict=True)) for i in range(8)}
+    assert rank_over_cases(dict(list(table.items())[:2]), higher=True) is None
+    assert rank_over_cases(table, higher=True) is not None
+
+
+def test_bins_of_width_give_r_squared_and_tau_of_the_same_points():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 2))
+    y = X[:, 0] + np.abs(X[:, 1]) * rng.normal(size=900)
+    rows = regression_rows("invented", X, y, seeds=1, rows=900, n_bins=10)
+    row = next(r for r in rows if r["method"] == "CP-A" and r["alpha"] == 0.3)
+    assert len(row["widths"]) == len(row["errors"]) == 10
+    assert row["tau"] == pytest.approx(stats.kendalltau(row["widths"], row["errors"]).statistic)
+    correlation = np.corrcoef(row["widths"], row["errors"])[0, 1]
+    assert row["r_squared"] == pytest.approx(np.sign(correlation) * correlation**2)
+    assert next(r for r in rows if r["method"] == "CP")["widths"] == []

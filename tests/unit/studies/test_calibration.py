@@ -21,8 +21,11 @@ from studies.calibration.documents import (
     exact_trivial_l1,
     fit_logistic,
     make_topics,
+    topic_curve,
 )
+from studies.calibration.joint_learners import joint_gaps
 from studies.calibration.settings import QUICK
+from studies.calibration.statement_claims import statement_claims
 from studies.calibration.tables import Stated, load_table, state_probabilities
 from studies.calibration.theory import WORLDS, widths
 
@@ -84,8 +87,8 @@ def test_a_quick_run_writes_everything_and_decides_nothing(
 ) -> None:
     report = run_study("calibration", data_dir, tmp_path, quick=True)
     assert all(path.is_file() and path.stat().st_size > 100 for path in report.files)
-    assert len(report.files) == 13  # seven tables, five figures, the claims
-    assert len(report.claims) == 20
+    assert len(report.files) == 16  # nine tables, six figures, the claims
+    assert len(report.claims) == 28
     assert all(claim.agrees is None for claim in report.claims)
     with (tmp_path / "learners.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -105,3 +108,26 @@ def test_a_quick_run_writes_everything_and_decides_nothing(
 
 def _refuse(*_) -> None:
     raise AssertionError("trained again")
+
+
+def test_two_steps_stay_close_to_the_joint_minimum() -> None:
+    gaps = joint_gaps(replace(QUICK, joint_rows=300, joint_seeds=2, isotron_rounds=20), n_angles=90)
+    for gap in gaps:
+        # a grid of 90 directions may miss the best one by a little
+        assert gap.joint <= gap.constrained + 0.005
+        assert gap.joint < gap.unconstrained
+        assert gap.constrained - gap.joint < 0.2 * (gap.unconstrained - gap.joint)
+
+
+def test_the_sigmoid_of_figure_1_follows_the_truth() -> None:
+    curve = topic_curve(QUICK, n_bins=8)
+    assert curve.rows.sum() == QUICK.lda_documents
+    assert np.all(np.diff(curve.score) > 0)
+    assert np.all(np.diff(curve.stated) > 0)
+    assert np.abs(curve.stated - curve.truth).max() < 0.15
+
+
+def test_every_statement_holds_in_its_executable_form() -> None:
+    claims = statement_claims(QUICK)
+    assert len(claims) == 6
+    assert all(claim.agrees for claim in claims)

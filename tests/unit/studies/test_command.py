@@ -45,7 +45,7 @@ def test_the_claims_are_shown_and_written(toy, tmp_path: Path, capsys: pytest.Ca
     assert main(["toy", "--data", str(tmp_path), "--out", str(tmp_path / "o"), "--quick"]) == 0
     assert toy == [(tmp_path, tmp_path / "o", True)]
     shown = capsys.readouterr().out
-    assert "A toy study: 1 of 3 claims agree" in " ".join(shown.split())
+    assert "A toy study: 1 of 2 claims agree, 1 undecided" in " ".join(shown.split())
     assert all(word in shown for word in ("yes", "no", "undecided", "claims.csv", "table.csv"))
     with (tmp_path / "o" / "claims.csv").open(encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
