@@ -8,7 +8,7 @@ python3 dev.py lint      ruff, format, mypy, import contract, docstrings, schema
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
 python3 dev.py study     run a paper's experiment (studies/): python3 dev.py study NAME, or --help
 python3 dev.py docs      build the site into docs/_build/html
-python3 dev.py fuzz      mutated calls and malformed files: --minutes N, --seed S (tests/fuzz)
+python3 dev.py fuzz      mutated calls, malformed files, killed runs: --minutes N, --seed S (tests/fuzz)
 python3 dev.py package   build wheel and sdist, install them where nothing is, run the demo from them
 python3 dev.py lowest    unit tests with the lowest versions of dependencies: lowest [--python PATH]
 python3 dev.py lock      write requirements.lock: one version of everything that a developer installs

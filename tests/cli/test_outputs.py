@@ -16,6 +16,7 @@ from calipers.cli import audit as audit_command
 from calipers.cli import main
 from calipers.cli.options import exit_code
 from calipers.exceptions import InputError
+from calipers.inputs.files.formats import write_table
 from calipers.results import Finding, write_together
 
 NAMES = ["audit.json", "report.html", "summary.md"]
@@ -173,3 +174,49 @@ def test_stopping_by_hand_has_the_code_of_shells(rows: str, monkeypatch: pytest.
 
     monkeypatch.setattr(audit_command, "run", stop)
     assert main(["audit", rows]) == 130
+
+
+def test_stopping_while_a_command_is_loaded_has_that_code_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calipers.cli._run", stop)
+    assert main(["audit", "rows.csv"]) == 130
+    assert capsys.readouterr().err == "calipers: stopped.\n"
+
+
+CUT_OFF = """
+import os, sys, threading, time
+path = sys.argv[1]
+whole = open(path, "rb").read()
+def cut():
+    while True:
+        os.truncate(path, len(whole) // 7)
+        time.sleep(0.01)
+        with open(path, "r+b") as file:
+            file.write(whole)
+        time.sleep(0.05)
+threading.Thread(target=cut, daemon=True).start()
+from calipers.cli import main
+codes, end = set(), time.monotonic() + 4
+while time.monotonic() < end:
+    sys.argv = ["calipers", "measure", path, "--quiet"]
+    codes.add(main())
+os._exit(0 if codes <= {0, 2} else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "truncate"), reason="no truncate")
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".arrow", ".parquet"])
+def test_a_file_cut_off_while_it_is_read_is_refused(ending: str, tmp_path: Path) -> None:
+    """A mapped file that shrinks raises SIGBUS, which no program can answer."""
+    rng, n = np.random.default_rng(0), 200_000
+    frame = pl.DataFrame(
+        {"y_true": rng.normal(size=n), "lower": -1.0 - rng.random(n), "upper": rng.random(n)}
+    )
+    place = tmp_path / f"rows{ending}"
+    write_table(frame.with_columns(upper=pl.col("upper") + 1.0), str(place))
+    done = subprocess.run([sys.executable, "-c", CUT_OFF, str(place)], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -10,22 +10,26 @@ from pathlib import Path
 
 from tests.fuzz.calls import Tally, fuzz_call
 from tests.fuzz.files import fuzz_file
+from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import SLOW, targets
 
 FILES_PER_ROUND, SLOW_ROUNDS = 6, 20
 
 
 def main(arguments: list[str]) -> int:
-    """Mutated calls and malformed files until the time is over; 1 when something failed."""
+    """Killed runs, mutated calls and malformed files until the time is over; 1 when something failed."""
     parser = argparse.ArgumentParser(prog="python3 dev.py fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="How long to run.")
     parser.add_argument("--seed", type=int, help="Where to begin. (default: the time)")
+    parser.add_argument("--kills", type=int, default=200, help="Runs to kill, in at most half of the time.")
     asked = parser.parse_args(arguments)
     first = asked.seed if asked.seed is not None else int(time.time()) % 10**6
     print(f"fuzz: seeds from {first}", flush=True)
-    calls, files, every = Tally(), Tally(), list(targets())
-    end, seed = time.monotonic() + 60 * asked.minutes, first
+    calls, files, runs, every = Tally(), Tally(), Tally(), list(targets())
+    begin, seed = time.monotonic(), first
+    end = begin + 60 * asked.minutes
     with tempfile.TemporaryDirectory() as folder:
+        kill_many(Path(folder), range(first, first + asked.kills), runs, until=(begin + end) / 2)
         while time.monotonic() < end:
             for target in every:
                 if target.name not in SLOW or seed % SLOW_ROUNDS == 0:
@@ -33,8 +37,9 @@ def main(arguments: list[str]) -> int:
             for number in range(FILES_PER_ROUND):
                 fuzz_file(Path(folder), seed * FILES_PER_ROUND + number, files)
             seed += 1
-    print(f"calls {calls.report()}\nfiles {files.report()}\nfuzz: seeds {first} to {seed - 1}")
-    return 1 if calls.failures or files.failures else 0
+    print(f"calls {calls.report()}\nfiles {files.report()}\nkilled runs {runs.report()}")
+    print(f"fuzz: seeds {first} to {seed - 1}")
+    return 1 if calls.failures or files.failures or runs.failures else 0
 
 
 if __name__ == "__main__":

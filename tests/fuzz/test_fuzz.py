@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ from calipers.exceptions import InputError
 from calipers.metrics import coverage_gap
 from tests.fuzz.calls import Tally, Target, fuzz_call, run_call, shrink
 from tests.fuzz.files import fuzz_file
+from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import LEFT_OUT, SLOW, public_callables, targets
 
 TARGETS = list(targets())
-SEEDS, FILES = range(4), range(60)
+SEEDS, FILES, KILLS = range(4), range(60), range(6)
 
 
 def test_every_public_callable_is_fuzzed_or_left_out_with_a_reason() -> None:
@@ -44,6 +46,14 @@ def test_malformed_files_are_answered_or_refused(tmp_path: Path) -> None:
         fuzz_file(tmp_path, seed, tally)
     assert not tally.failures, tally.report()
     assert tally.outcomes["exit 2"] > 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_killed_runs_leave_nothing_mixed_and_are_completed(tmp_path: Path) -> None:
+    tally = Tally()
+    kill_many(tmp_path, KILLS, tally)
+    assert not tally.failures, tally.report()
+    assert sum(tally.outcomes.values()) == len(KILLS)
 
 
 def broken(covered: object, groups: object) -> object:

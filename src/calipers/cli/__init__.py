@@ -7,6 +7,7 @@ progress and errors to standard error.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Sequence
@@ -48,12 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from calipers.cli.streams import flush_output, take_any_encoding
 
     take_any_encoding()
+    if arguments is None:
+        # A file that is cut off while it is mapped into memory ends the process without a word.
+        os.environ.setdefault("POLARS_FORCE_ASYNC", "1")
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     state = random.getstate()
     try:
         code = _run([word for word in words if word != "--debug"] or ["--help"], debug=debug)
         return code if flush_output() else CLOSED_PIPE
+    except KeyboardInterrupt:  # before the command began, or while its output was flushed
+        _complain("stopped.", debug=debug)
+        return STOPPED
     finally:
         random.setstate(state)  # rich draws link numbers from the global generator
 

@@ -12,7 +12,7 @@ from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, S
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
-    from calipers.engines import FileSource
+    from calipers.engines import FileSource, ResumableEngine
     from calipers.exceptions import InputError
     from calipers.results.writing import Content
 
@@ -52,6 +52,10 @@ TargetOption = Annotated[
 TrustOption = Annotated[
     str | None, typer.Option("--trust", help="With --model: types that the file may hold, by full name.")
 ]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Folder of finished work: an interrupted audit of streamed rows resumes."),
+]
 PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
 
 
@@ -68,6 +72,7 @@ def command(
     rows: RowsOption = None,
     rows_format: RowsFormatOption = "csv",
     engine: EngineOption = None,
+    cache: CacheOption = None,
     model: ModelOption = None,
     target: TargetOption = None,
     trust: TrustOption = None,
@@ -85,13 +90,14 @@ def command(
 
     outputs = planned(out, html, markdown, force=force)
     check_rows(rows, rows_format)
+    place = engine if cache is None else resumable(cache, engine)
     if model is not None:
         from calipers.cli.audited_model import run_model
         from calipers.exceptions import InputError
 
-        if plan or engine is not None or settings.max_rows is not None:
+        if plan or place is not None or settings.max_rows is not None:
             raise InputError(
-                "--model reads one file whole: --plan, --engine and --max-rows are for predictions."
+                "--model reads one file whole: --plan, --engine, --cache and --max-rows are for predictions."
             )
         found = run_model(model, files, settings, target=target, trust=trust, quiet=quiet)
     else:
@@ -99,11 +105,23 @@ def command(
         streamed = engine is not None or (settings.max_rows is None and not source.fits_memory())
         if plan:
             return show_plan(source, streamed=streamed)
-        found = run(source, settings, engine=engine, streamed=streamed, quiet=quiet)
+        found = run(source, settings, engine=place if streamed else None, streamed=streamed, quiet=quiet)
     return finish(
         found, outputs, settings, html=html, markdown=markdown, out=out, as_json=as_json, quiet=quiet,
         github=github, history=history, rows=rows, rows_format=rows_format,
     )  # fmt: skip
+
+
+def resumable(cache: Path, engine: str | None) -> ResumableEngine:
+    """The engine that keeps its work in a folder; the others repeat what is lost themselves."""
+    from calipers.engines import ResumableEngine
+    from calipers.exceptions import InputError
+
+    if engine not in {None, "local"}:
+        raise InputError(
+            f"--cache keeps the work of --engine local, got --engine {engine}. Leave one of them out."
+        )
+    return ResumableEngine(cache)
 
 
 def finish(
@@ -140,7 +158,12 @@ def keep(found: Audit, folder: Path, settings: Settings, *, missed: bool) -> Non
 
 
 def run(
-    source: FileSource, settings: Settings, *, engine: str | None = None, streamed: bool = False, quiet: bool
+    source: FileSource,
+    settings: Settings,
+    *,
+    engine: str | ResumableEngine | None = None,
+    streamed: bool = False,
+    quiet: bool,
 ) -> Audit:
     """The audit of all rows, with a progress bar on standard error."""
     from calipers.auditing import audit

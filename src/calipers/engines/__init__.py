@@ -5,6 +5,7 @@ from typing import Any
 from calipers.conformal.stored_scores import ConformalScores
 from calipers.deprecation import moved_name
 from calipers.engines.planning import RunPlan, plan_run
+from calipers.engines.resuming import ResumableEngine
 from calipers.engines.running import measure
 from calipers.engines.sources import ArraySource, FileSource
 from calipers.inference.state import State
@@ -15,6 +16,7 @@ __all__ = [
     "ArraySource",
     "ConformalScores",
     "FileSource",
+    "ResumableEngine",
     "Rows",
     "RunPlan",
     "State",

@@ -81,21 +81,29 @@ def merged(parts: Sequence[States]) -> States:
     return total
 
 
-def merge_in_order(parts: Iterable[States], n: int, progress: Progress) -> States:
-    """Merge the states of the pieces as they come, in the shape of the tree; holds one state per level."""
-    totals: list[list[States]] = []
-    for done, part in enumerate(parts, start=1):
-        node, ended, level = part, done, 0
+class MergeInOrder:
+    """States of pieces merged as they come, in the shape of the tree; holds one state per level."""
+
+    def __init__(self) -> None:
+        self.levels: list[list[States]] = []
+        self.done = 0
+
+    def add(self, part: States) -> None:
+        """The states of the next piece."""
+        self.done += 1
+        node, ended, level = part, self.done, 0
         while True:
-            if level == len(totals):
-                totals.append([])
-            totals[level] = [merged([*totals[level], node])]
+            if level == len(self.levels):
+                self.levels.append([])
+            self.levels[level] = [merged([*self.levels[level], node])]
             if ended % FAN_IN:
                 break
-            (node,), totals[level] = totals[level], []
+            (node,), self.levels[level] = self.levels[level], []
             ended, level = ended // FAN_IN, level + 1
-        progress(done, n)
-    return root_of(totals, merged)
+
+    def root(self) -> States:
+        """The states of all pieces."""
+        return root_of(self.levels, merged)
 
 
 class MergeTree(Generic[Node]):
@@ -163,10 +171,19 @@ class LocalEngine:
 
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb pieces in a few threads, merge in the order of the pieces."""
-        n_workers = self.n_workers or (3 if len(states) <= _FEW_STATES else 2)
-        with ThreadPoolExecutor(n_workers) as pool:
-            parts = in_window(lambda piece: pool.submit(absorb_piece, piece, states), pieces, n_workers + 1)
-            return merge_in_order(parts, len(pieces), progress)
+        merger = MergeInOrder()
+        for part in self.absorbed(pieces, states):
+            merger.add(part)
+            progress(merger.done, len(pieces))
+        return merger.root()
+
+    def absorbed(self, pieces: Sequence[Piece], states: States) -> Iterator[States]:
+        """The states of every piece, in order."""
+        workers = self.n_workers or (3 if len(states) <= _FEW_STATES else 2)
+        with ThreadPoolExecutor(workers) as pool:
+            yield from in_window(
+                lambda piece: pool.submit(absorb_piece, piece, states), pieces, workers + 1
+            )  # fmt: skip
 
 
 def measure(

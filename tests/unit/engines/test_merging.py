@@ -5,7 +5,7 @@ import pytest
 
 from calipers.engines import ArraySource, measure, plan_run
 from calipers.engines.planning import tree_levels
-from calipers.engines.running import FAN_IN, MergeTree, merge_in_order
+from calipers.engines.running import FAN_IN, MergeInOrder, MergeTree
 from calipers.engines.spark_engine import _merge_group, _under_group
 
 
@@ -56,7 +56,11 @@ def by_tree(n):
 
 def one_by_one(n):
     """The way of one process."""
-    return said(merge_in_order(leaves(n), n, lambda *_: None))
+    merger = MergeInOrder()
+    for leaf in leaves(n):
+        merger.add(leaf)
+    assert merger.done == n
+    return said(merger.root())
 
 
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 255, 256, 257, 272, 273, 600, 4096, 4113])
