@@ -386,6 +386,7 @@ ENTRIES = (
         merge="gather",
         row_arguments=ROW_ARGUMENTS,
         splits_rows=True,
+        scaled=REPETITIONS_ARE_SPLIT,
         weighted=True,
         randomized=True,
     ),
