@@ -15,8 +15,8 @@ HERE = "tests/golden/test_capabilities.py"
 
 PINNED_BY: dict[str, tuple[str, ...]] = {
     "scorers in cross-validation and grid search": (
-        "tests/unit/scorers/test_plain.py::test_a_grid_search_chooses_the_narrower_predictor",
-        "tests/unit/scorers/test_plain.py::test_cross_validation_takes_several_at_once",
+        "tests/unit/scorers/test_scorer_functions.py::test_a_grid_search_chooses_the_narrower_predictor",
+        "tests/unit/scorers/test_scorer_functions.py::test_cross_validation_takes_several_at_once",
     ),
     "tsv and every other ending, from every place": (
         "tests/golden/test_endings.py::test_a_file_is_read_wherever_it_lies_or_refused_in_one_sentence",

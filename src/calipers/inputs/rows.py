@@ -85,7 +85,7 @@ class Rows:
         self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
         self.level = 0
         self.reads: Mapping[str, str] = {}
-        self.n = check_same_length(**self.given)
+        self.n: int = check_same_length(**self.given)
         self._cache: dict[Any, Any] = {}
 
     def __repr__(self) -> str:

@@ -274,11 +274,6 @@ class AlgorithmPerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             limits=limits,
         )
 
-    def _answers(self) -> LossForecast:
-        check_is_fitted(self, "forecast_")
-        forecast: LossForecast = self.forecast_
-        return forecast
-
     def predict_interval(self, X: Any, y: Any = None, alpha: Any = None) -> np.ndarray:
         """Interval of the loss on each given case, (n, 2), over the draw of a new training sample.
 

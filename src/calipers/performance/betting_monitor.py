@@ -253,13 +253,7 @@ class BettingMonitor:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """The monitor that `to_dict` stored; it goes on as if it had never stopped."""
-        if not isinstance(stored, Mapping) or stored.get("kind") != cls.__name__:
-            raise InputError(f"stored must be what {cls.__name__}.to_dict returned.")
-        if stored.get("schema") != SCHEMA:
-            raise InputError(
-                f"the stored monitor has schema {stored.get('schema')!r}, this version reads {SCHEMA}. "
-                "Start the monitor again with this version of Calipers."
-            )
+        refuse_other_monitors(stored, cls.__name__)
         monitor = cls(**stored["options"])
         try:
             monitor._betting.restore(stored["state"])
@@ -289,3 +283,14 @@ def _exp(exponent: float) -> float:
     if np.isinf(exponent):
         return np.inf if exponent > 0 else 0.0
     return float(np.exp(np.clip(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
+
+
+def refuse_other_monitors(stored: Any, kind: str) -> None:
+    """Refuse what is not the stored state of a monitor of this kind, or is that of another version."""
+    if not isinstance(stored, Mapping) or stored.get("kind") != kind:
+        raise InputError(f"stored must be what {kind}.to_dict returned.")
+    if stored.get("schema") != SCHEMA:
+        raise InputError(
+            f"the stored monitor has schema {stored.get('schema')!r}, this version reads {SCHEMA}. "
+            "Start the monitor again with this version of Calipers."
+        )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from calipers.arrays import RandomState, generator
 from calipers.inputs import check_alpha
@@ -138,11 +137,6 @@ class CandidatePerformance(LossAnswers, MetaEstimatorMixin, BaseEstimator):
             rows_per_loss=b,
             limits=limits,
         )
-
-    def _answers(self) -> LossForecast:
-        check_is_fitted(self, "forecast_")
-        forecast: LossForecast = self.forecast_
-        return forecast
 
 
 def is_frozen(estimator: Any) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from calipers.arrays import RandomState
 from calipers.performance.forecast import LossForecast
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 class LossAnswers:
     """Answers about the next loss, for estimators that hold a fitted `LossForecast`."""
 
-    @abstractmethod
+    forecast_: LossForecast
+
     def _answers(self) -> LossForecast:
         """The forecast, or NotFittedError."""
+        check_is_fitted(self, "forecast_")
+        return self.forecast_
 
     def interval(self, alpha: Any = None) -> tuple[float, float]:
         """Two-sided interval (low, high) for the next loss, eq. 15-16; None: the constructor's alpha."""

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inputs import check_fraction, check_groups
-from calipers.performance.betting_monitor import SCHEMA
+from calipers.performance.betting_monitor import SCHEMA, refuse_other_monitors
 from calipers.performance.promise_monitor import PromiseMonitor
 from calipers.performance.risk_monitor import RiskMonitor
 from calipers.results import EstimateTable
@@ -185,10 +185,7 @@ class GroupMonitor:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """The monitor that `to_dict` stored; it goes on as if it had never stopped."""
-        if not isinstance(stored, Mapping) or stored.get("kind") != cls.__name__:
-            raise InputError(f"stored must be what {cls.__name__}.to_dict returned.")
-        if stored.get("schema") != SCHEMA:
-            raise InputError(f"the stored monitor has schema {stored.get('schema')!r}, not {SCHEMA}.")
+        refuse_other_monitors(stored, cls.__name__)
         try:
             monitor = cls(**stored["options"])
             for name, state in stored["monitors"]:

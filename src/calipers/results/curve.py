@@ -13,6 +13,7 @@ from calipers.arrays import short_repr
 from calipers.arrays.frames import build_frame
 from calipers.arrays.library import as_numpy
 from calipers.exceptions import InputError
+from calipers.results.frozen_details import restore_frozen
 from calipers.results.html import curve_html
 from calipers.results.plotting import Plotted
 
@@ -84,10 +85,7 @@ class Curve(Plotted):
     def __getstate__(self) -> dict[str, Any]:
         return self.to_dict()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for key, value in state.items():
-            frozen = MappingProxyType(value) if key == "details" else value
-            object.__setattr__(self, key, frozen)
+    __setstate__ = restore_frozen
 
     def __eq__(self, other: object) -> bool:
         from calipers.results.serialization import same

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 from calipers.results.formatting import format_interval, format_number, format_percent, p_in_words
+from calipers.results.frozen_details import restore_frozen
 from calipers.results.html import estimate_html
 from calipers.results.plotting import Plotted
 
@@ -100,10 +101,7 @@ class Estimate(Plotted):
         # A mapping proxy cannot be pickled; joblib and copy need one that can.
         return self.to_dict()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for key, value in state.items():
-            frozen = MappingProxyType(value) if key == "details" else value
-            object.__setattr__(self, key, frozen)
+    __setstate__ = restore_frozen
 
     def __eq__(self, other: object) -> bool:
         from calipers.results.serialization import same

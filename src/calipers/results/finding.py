@@ -10,6 +10,7 @@ from typing import Any
 from calipers.arrays import short_repr
 from calipers.exceptions import InputError
 from calipers.results.estimate import Estimate
+from calipers.results.frozen_details import restore_frozen
 
 OUTCOMES = ("fault", "clean", "cannot_tell", "not_applicable")
 SEVERITIES = ("none", "note", "warning", "issue")
@@ -110,10 +111,7 @@ class Finding:
     def __getstate__(self) -> dict[str, Any]:
         return {key: getattr(self, key) for key in self.__slots__} | {"details": dict(self.details)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for key, value in state.items():
-            frozen = MappingProxyType(value) if key == "details" else value
-            object.__setattr__(self, key, frozen)
+    __setstate__ = restore_frozen
 
     def __eq__(self, other: object) -> bool:
         from calipers.results.serialization import same

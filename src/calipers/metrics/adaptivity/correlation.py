@@ -76,23 +76,10 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray, shared: np.ndarray | None
         with np.errstate(invalid="ignore", divide="ignore"):
             rho = vxy / np.sqrt(vxx * vyy)
         plain = _shared_variance(to_x * np.sqrt(vxx), to_y * np.sqrt(vyy), rho, shared)
-    # The gradient is read at noisy means. With a true gradient a and noise of variance v, the variance is
-    # 4 a^2 v + 2 v^2 to second order, but the plain sum expects 4 (a^2 + v) v: half of the noise in the
-    # products of gradients is taken out again.
-    gx, gy, gxy = vxx / sxx, vyy / syy, vxy / np.sqrt(sxx * syy)
-    excess = (
-        (gy - 2 * r * gxy + r * r * gx) * gx
-        + (gx - 2 * r * gxy + r * r * gy) * gy
-        + 2 * ((1 + r * r) * gxy - r * (gx + gy)) * gxy
-    )
-    variance = max(plain - 0.5 * float(np.sum(excess)), 0.5 * plain)
+    excess = _noise_of_gradients(r, vxx / sxx, vyy / syy, vxy / np.sqrt(sxx * syy))
+    variance = max(plain - 0.5 * excess, 0.5 * plain)
     share = 1 - 1 / x.size
-    clean = (sxx - share * vxx.sum(), syy - share * vyy.sum(), sxy - share * vxy.sum())
-    noise_free = (
-        float(np.sign(clean[2]) * min(1.0, clean[2] ** 2 / (clean[0] * clean[1])))
-        if clean[0] > 0 and clean[1] > 0
-        else float("nan")
-    )
+    noise_free = _signed_r_squared(sxx - share * vxx.sum(), syy - share * vyy.sum(), sxy - share * vxy.sum())
     # max() would turn NaN, the mark of a bin with one row, into 0.
     error = float("nan") if alone.any() else float(np.sqrt(max(variance, 0.0)))
     carriers = min(
@@ -100,6 +87,27 @@ def fit_bin_means(means: np.ndarray, rows: np.ndarray, shared: np.ndarray | None
         _carriers(means[[1, 3, 6, 8]], to_y, rows),
     )
     return BinLine(r, sxy / sxx, error, noise_free, carriers)
+
+
+def _noise_of_gradients(r: float, gx: np.ndarray, gy: np.ndarray, gxy: np.ndarray) -> float:
+    """What the plain sum counts too much because the gradient is read at noisy means.
+
+    With a true gradient a and noise of variance v, the variance is 4 a^2 v + 2 v^2 to second order, but the
+    plain sum expects 4 (a^2 + v) v: half of the noise in the products of gradients is to be taken out again.
+    """
+    excess = (
+        (gy - 2 * r * gxy + r * r * gx) * gx
+        + (gx - 2 * r * gxy + r * r * gy) * gy
+        + 2 * ((1 + r * r) * gxy - r * (gx + gy)) * gxy
+    )
+    return float(np.sum(excess))
+
+
+def _signed_r_squared(sxx: float, syy: float, sxy: float) -> float:
+    """Signed R-squared from sums of squares; NaN where noise explains all of one."""
+    if not (sxx > 0 and syy > 0):
+        return float("nan")
+    return float(np.sign(sxy) * min(1.0, sxy**2 / (sxx * syy)))
 
 
 def _shared_variance(a: np.ndarray, b: np.ndarray, rho: np.ndarray, shared: np.ndarray) -> float:
