@@ -351,9 +351,10 @@ def study(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def docs(options: argparse.Namespace, rest: list[str]) -> int:
-    """Build the site; a warning is an error."""
+    """Build the site, where a warning is an error, and try its search without a network."""
     target = ROOT / "docs" / "_build" / "html"
     code = run([PYTHON, "-m", "sphinx", "-b", "html", "-W", "--keep-going", *rest, ROOT / "docs", target])
+    code = code or run([PYTHON, ROOT / "docs" / "_ext" / "offline_search.py", target])
     if code == 0:
         say(f"the site is {target / 'index.html'}")
     return code

@@ -1,4 +1,7 @@
-"""Old names that still work, and warn: a name that moved, an argument that was renamed."""
+"""Old names that still work, and warn: a name that moved, an argument that was renamed.
+
+Every warning says in which version the old name is gone; a test fails from that version on until it is.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,30 @@ from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]]) -> Any:
+def warn_deprecated(sentence: str, gone_in: str) -> None:
+    """Warn at the caller's line about something that goes away.
+
+    Parameters
+    ----------
+    sentence : str
+        What is old and what replaces it, without a full stop.
+    gone_in : str
+        The version without it, two minor versions after the one that first warned.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calipers.deprecation import warn_deprecated
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_deprecated("width is now called size", "0.4")
+    >>> str(caught[0].message)
+    'width is now called size; the old way will be gone in 0.4.'
+    """
+    warn(f"{sentence}; the old way will be gone in {gone_in}.", DeprecatedNameWarning)
+
+
+def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]], gone_in: str) -> Any:
     """What a room used to call ``name``, with a warning that says where it is now.
 
     Parameters
@@ -24,6 +50,8 @@ def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]]) -> An
         The old name.
     moved : mapping
         Old name to (module, new name).
+    gone_in : str
+        The version without the old name.
 
     Returns
     -------
@@ -38,7 +66,7 @@ def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]]) -> An
     if name not in moved:
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
     module, new = moved[name]
-    warn(f"{room}.{name} is now {module}.{new}; the old name will be removed.", DeprecatedNameWarning)
+    warn_deprecated(f"{room}.{name} is now {module}.{new}", gone_in)
     return getattr(importlib.import_module(module), new)
 
 
@@ -68,19 +96,18 @@ def under_new_names(function: Callable[..., Any], options: dict[str, Any]) -> di
             continue
         if new in given:
             raise InputError(f"{function.__name__} got both {new} and {old}, its old name. Give {new} alone.")
-        warn(
-            f"{function.__name__}: the argument {old} is now called {new}; the old name will be removed.",
-            DeprecatedNameWarning,
-        )
+        warn_deprecated(f"{function.__name__}: the argument {old} is now called {new}", function.gone_in)  # type: ignore[attr-defined]
         given[new] = given.pop(old)
     return given
 
 
-def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
+def renamed_arguments(gone_in: str, /, **renamed: str) -> Callable[[Function], Function]:
     """Accept old keyword arguments under their new names, with a warning.
 
     Parameters
     ----------
+    gone_in : str
+        The version without the old names.
     **renamed
         Old name to new name.
 
@@ -93,7 +120,7 @@ def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
     --------
     >>> import warnings
     >>> from calipers.deprecation import renamed_arguments
-    >>> @renamed_arguments(alphas="alpha")
+    >>> @renamed_arguments("0.4", alphas="alpha")
     ... def width(*, alpha):
     ...     return alpha
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -101,7 +128,7 @@ def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
     ...     width(alphas=0.1)
     0.1
     >>> str(caught[0].message)
-    'width: the argument alphas is now called alpha; the old name will be removed.'
+    'width: the argument alphas is now called alpha; the old way will be gone in 0.4.'
     """
 
     def decorate(function: Function) -> Function:
@@ -110,6 +137,7 @@ def renamed_arguments(**renamed: str) -> Callable[[Function], Function]:
             return function(*arguments, **under_new_names(with_old_names, options))
 
         with_old_names.renamed_arguments = renamed  # type: ignore[attr-defined]
+        with_old_names.gone_in = gone_in  # type: ignore[attr-defined]
         with_old_names.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
         return with_old_names  # type: ignore[return-value]
 

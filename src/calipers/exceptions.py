@@ -13,7 +13,7 @@
     ├── UnseenGroupWarning                  a group or label without calibration rows
     ├── DegradedResultWarning               a result is weaker than asked; its fields say how
     ├── DoubtfulInputWarning                a value is allowed, and probably not what was meant
-    └── DeprecatedNameWarning               a name or an argument has a new name
+    └── DeprecatedNameWarning(FutureWarning) a name or an argument has a new name
 
 A message names the argument, states the rule, shows the value found and its place, and ends with
 the remedy. `NotFittedError` is scikit-learn's own, so that its tools recognise it.
@@ -86,7 +86,7 @@ class DoubtfulInputWarning(CalipersWarning):
     """A value is allowed, and probably not what was meant."""
 
 
-class DeprecatedNameWarning(CalipersWarning):
+class DeprecatedNameWarning(CalipersWarning, FutureWarning):
     """A name or an argument has a new name; the old one still works."""
 
 

@@ -84,8 +84,20 @@ def test_a_script_uses_public_names_only(script):
             assert not node.attr.startswith("_")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("script", NOTEBOOKS, ids=lambda path: path.stem)
+CASE_STUDIES = {
+    "credit",
+    "demand",
+    "vision",
+}  # run as scripts in every run; in a kernel they take a minute each
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in CASE_STUDIES else [])
+        for path in NOTEBOOKS
+    ],
+)
 def test_jupyter_runs_the_notebook_and_the_file_keeps_its_outputs(script, tmp_path):
     pytest.importorskip("nbclient")
     jupytext = pytest.importorskip("jupytext")

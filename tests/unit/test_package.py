@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import inspect
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -106,6 +107,12 @@ def test_the_version_comes_from_one_place() -> None:
     assert "version" not in project["project"]
     place = ROOT / project["tool"]["hatch"]["version"]["path"]
     assert f'__version__ = "{calipers.__version__}"' in place.read_text(encoding="utf-8")
+
+
+def test_the_change_log_and_the_citation_know_the_version() -> None:
+    log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert calipers.__version__ in re.findall(r"^## \[(.+)\]", log, re.MULTILINE)
+    assert f"\nversion: {calipers.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_a_build_in_a_workflow_states_the_addresses_of_its_repository(monkeypatch) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from calipers.auditing.check_result import Picture
 from calipers.auditing.measurements import Design
 from calipers.auditing.plan import QuestionPlan
-from calipers.exceptions import DeprecatedNameWarning, InputError, warn
+from calipers.deprecation import warn_deprecated
+from calipers.exceptions import InputError
 from calipers.inputs.rows import Rows
 from calipers.report import audit_document, render_html, render_json, render_markdown, render_text
 from calipers.results import EstimateTable, Finding, PromiseTable, severity_rank
@@ -107,19 +108,19 @@ class Audit(Plotted):
     @property
     def material(self) -> Rows:
         """The old name of ``data``."""
-        warn("Audit.material is now called Audit.data.", DeprecatedNameWarning)
+        warn_deprecated("Audit.material is now called Audit.data", "0.4")
         return self.data
 
     @property
     def n_rows(self) -> int | None:
         """The old name of ``rows``, where models and pictures saw a sample of them; else None."""
-        warn("Audit.n_rows is now called Audit.rows.", DeprecatedNameWarning)
+        warn_deprecated("Audit.n_rows is now called Audit.rows", "0.4")
         return None if self.sample_rows == self.rows else self.rows
 
     @property
     def source(self) -> str:
         """The old name of ``origin``."""
-        warn("Audit.source is now called Audit.origin.", DeprecatedNameWarning)
+        warn_deprecated("Audit.source is now called Audit.origin", "0.4")
         return self.origin
 
     @property

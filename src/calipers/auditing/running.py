@@ -17,9 +17,10 @@ from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements
 from calipers.auditing.plan import is_ready
 from calipers.auditing.result import Audit
 from calipers.auditing.settings import ask_about, check_bound, check_settings
+from calipers.deprecation import warn_deprecated
 from calipers.engines.running import Engine, engine_of, named_file, unchanging_files
 from calipers.engines.sources import ArraySource, Piece, Source, at_levels
-from calipers.exceptions import DeprecatedNameWarning, InputError, warn
+from calipers.exceptions import InputError
 from calipers.inputs import check_count
 from calipers.inputs.files import FilePiece
 from calipers.inputs.rows import Rows
@@ -176,7 +177,7 @@ def audit(
     CAL101 issue: The intervals cover 76.5 % of the rows; 90 % was promised.
     """
     if isinstance(source, str) and y_true is not None:
-        warn("audit: a text as source beside y_true is now called origin.", DeprecatedNameWarning)
+        warn_deprecated("audit: a text as source beside y_true is now called origin", "0.4")
         source, origin = None, source
     arrays = {
         "y_true": y_true, "probabilities": probabilities, "p_values": p_values, "sets": sets,
@@ -231,7 +232,7 @@ def audit_stream(source: Source, *, place: str = "", **options: Any) -> Audit:
     ...     audit_stream(rows, random_state=0).rows
     200
     """
-    warn("audit_stream(source) is now audit(source=source).", DeprecatedNameWarning)
+    warn_deprecated("audit_stream(source) is now audit(source=source)", "0.4")
     return audit(source=source, origin=place, **options)
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calipers.arrays import Array, as_numpy
-from calipers.exceptions import DeprecatedNameWarning, InputError, warn
+from calipers.deprecation import warn_deprecated
+from calipers.exceptions import InputError
 from calipers.inference import Moments, bounded_mean_p_value, bounded_ratio_interval, mean_estimate
 from calipers.inputs import (
     check_binary,
@@ -343,10 +344,8 @@ def _refuse_draws(function: str, n_draws: Any, random_state: Any) -> None:
     """Warn about options that were taken when the interval was a bootstrap."""
     for name, value in {"n_draws": n_draws, "random_state": random_state}.items():
         if value is not None:
-            warn(
-                f"{function}: the argument {name} has no effect, the interval needs no draws; "
-                "it will be removed.",
-                DeprecatedNameWarning,
+            warn_deprecated(
+                f"{function}: the argument {name} has no effect, the interval needs no draws", "0.4"
             )
 
 

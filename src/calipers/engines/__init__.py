@@ -30,7 +30,7 @@ _MOVED = {"Block": ("calipers.inputs.rows", "Rows")}
 
 
 def __getattr__(name: str) -> Any:
-    return moved_name(__name__, name, _MOVED)
+    return moved_name(__name__, name, _MOVED, gone_in="0.4")
 
 
 def __dir__() -> list[str]:

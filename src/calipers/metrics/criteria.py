@@ -239,7 +239,7 @@ def efficiency_difference(
     return state.finish()
 
 
-@renamed_arguments(alphas="alpha")
+@renamed_arguments("0.4", alphas="alpha")
 def efficiency_curve(
     y_true: Any,
     p_values: Any,

@@ -24,7 +24,7 @@ _INTEGRAL = "integrated p-value"
 _NO_NULL = "no null: how narrow intervals can be depends on the noise of the outcome"
 
 
-@renamed_arguments(alphas="alpha")
+@renamed_arguments("0.4", alphas="alpha")
 def regression_efficiency(
     intervals: Any,
     *,

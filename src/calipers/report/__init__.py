@@ -5,7 +5,7 @@ This room sees `calipers.results` only: it takes plain values and never computes
 
 from typing import Any
 
-from calipers.exceptions import DeprecatedNameWarning, warn
+from calipers.deprecation import warn_deprecated
 from calipers.report.comparing import (
     comparison_document,
     render_comparison,
@@ -34,6 +34,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name == "write_text":
-        warn("calipers.report.write_text is now calipers.results.write_atomically.", DeprecatedNameWarning)
+        warn_deprecated("calipers.report.write_text is now calipers.results.write_atomically", "0.4")
         return write_atomically
     raise AttributeError(f"module 'calipers.report' has no attribute {name!r}")

@@ -21,7 +21,7 @@ _SUBJECT = "a predictor whose width ignores the error"
 _NULL_LEVEL = 0.95
 
 
-@renamed_arguments(n_permutations="n_draws")
+@renamed_arguments("0.4", n_permutations="n_draws")
 def width_against_error(
     error: Any,
     width: Any,

@@ -54,7 +54,7 @@ _FEWEST_IN_STRATUM = 5
 _PRODUCTS = ((0, 1), (0, 2), (1, 3), (2, 2), (3, 3))
 
 
-@renamed_arguments(n_permutations="n_draws")
+@renamed_arguments("0.4", n_permutations="n_draws")
 def t_ss(
     ranks: Any,
     size: Any,
@@ -146,7 +146,7 @@ def t_ss(
     return _fit("T-SS", bins, origin, confidence, shuffling)
 
 
-@renamed_arguments(n_permutations="n_draws")
+@renamed_arguments("0.4", n_permutations="n_draws")
 def rank_ss(
     ranks: Any,
     size: Any,

@@ -21,7 +21,7 @@ from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.results import Curve, Estimate, EstimateTable
 
 
-@renamed_arguments(groups="cluster")
+@renamed_arguments("0.4", groups="cluster")
 def ert(
     X: Any,
     covered: Any,
@@ -173,7 +173,7 @@ def _fitted(
     )  # fmt: skip
 
 
-@renamed_arguments(groups="cluster")
+@renamed_arguments("0.4", groups="cluster")
 def ert_table(
     X: Any,
     covered: Any,

@@ -14,6 +14,8 @@ from calipers.metrics.promised_rows import PromisedRows
 _MOST_COLUMNS = 64
 # Repetitions of rows are dealt one by one up to so many; more of them by binomial numbers.
 _MOST_DEALT = 1 << 24
+# Why values change when whole weights are rescaled to other numbers.
+REPETITIONS_ARE_SPLIT = "repetitions of a row fall into either part, an importance weight stays with its row"
 
 
 @dataclass(frozen=True, eq=False)
