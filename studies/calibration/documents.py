@@ -152,8 +152,8 @@ def topic_curve(settings: Settings, n_bins: int = 40) -> TopicCurve:
     slope, intercept = (float(np.ravel(part)[0]) for part in fit)
     places = np.array_split(np.argsort(score), n_bins)
     columns = (score, corpus.truth[:, 0], expit(slope * score + intercept))
-    means = (np.array([column[rows].mean() for rows in places]) for column in columns)
-    return TopicCurve(*means, np.array([len(rows) for rows in places]))
+    means = [np.array([column[rows].mean() for rows in places]) for column in columns]
+    return TopicCurve(means[0], means[1], means[2], np.array([len(rows) for rows in places]))
 
 
 def mean_error(labels: np.ndarray, stated: np.ndarray) -> float:

@@ -29,7 +29,7 @@ class JointReading(NamedTuple):
 
 def joint_learners(settings: Settings) -> dict[str, Callable[[], Any]]:
     """Learners under the constraint c_emp = 0, and logistic regression beside them."""
-    rounds = {"n_rounds": settings.isotron_rounds, "random_state": SEED}
+    rounds: dict[str, Any] = {"n_rounds": settings.isotron_rounds, "random_state": SEED}
     return {
         "logistic regression": lambda: LogisticRegression(max_iter=1000),
         "Isotron": lambda: IsotronClassifier(**rounds),
@@ -96,7 +96,7 @@ def joint_gaps(settings: Settings, n_angles: int = 720) -> list[JointGap]:
         options: dict[str, Any] = {"n_rounds": settings.isotron_rounds, "validation_fraction": 0}
         models = (_constrained("squared"), IsotronClassifier(**options))
         found = [float(np.mean((m.fit(X, y).predict_proba(X)[:, 1] - y) ** 2)) for m in models]
-        gaps.append(JointGap(seed, min(errors), *found, float(y.var())))
+        gaps.append(JointGap(seed, min(errors), found[0], found[1], float(y.var())))
     return gaps
 
 

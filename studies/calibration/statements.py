@@ -47,7 +47,7 @@ def prover_gap(prover: Prover, stated: np.ndarray, n: int, runs: int, seed: int)
         repeats += first.size < n
         accepted += [prover(x, stated[x], labels) for labels in (y, certain)]
     bound = float(np.minimum(stated, 1 - stated).mean())
-    return ProverGap(*(accepted / runs).tolist(), repeats / runs, bound)
+    return ProverGap(float(accepted[0]) / runs, float(accepted[1]) / runs, repeats / runs, bound)
 
 
 def shattered_complexity(X: np.ndarray) -> float:
@@ -62,7 +62,7 @@ def shattered_complexity(X: np.ndarray) -> float:
         w = np.linalg.lstsq(X, np.array(signs), rcond=None)[0]
         stated = 1 / (1 + np.exp(-X @ w))
         total += float(np.sum(np.array(signs)[stated > 0.5]))
-    return total / (n * 2**n)
+    return float(total / (n * 2**n))
 
 
 def subset_complexity(subsets: Sequence[np.ndarray]) -> float:
@@ -105,7 +105,7 @@ def largest_fixed_dimension(classifiers: np.ndarray) -> int:
 def subset_classifiers(n: int) -> np.ndarray:
     """The class of Example 2: classifier i states i / 2^n, less 1 / 2^(n + 1) on the i-th subset."""
     subsets = np.array(list(itertools.product((0, 1), repeat=n)))
-    return (np.arange(1, 2**n + 1)[:, None] - subsets / 2) / 2**n
+    return np.asarray((np.arange(1, 2**n + 1)[:, None] - subsets / 2) / 2**n)
 
 
 class FiniteScores(NamedTuple):

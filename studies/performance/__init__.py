@@ -32,6 +32,7 @@ def run(data: Path | None, out: Path, *, quick: bool) -> StudyReport:
     with study_progress() as progress:
         svm = digits.candidate_tables(digit_trials, cache, progress)
         trial = digits.modulated_trial(cases, cache, progress)
+        others = [digits.modulated_trial(cases, cache, progress, floor) for floor in digits.FLOORS]
         candidate = {d: optimisation.candidate_tables(d, sizes, cache, progress) for d in dimensions}
         algorithm = {d: optimisation.algorithm_tables(d, sizes, cache, progress) for d in dimensions}
         naive = {d: optimisation.naive_coverage(d, sizes, cache, progress) for d in dimensions}
@@ -40,8 +41,11 @@ def run(data: Path | None, out: Path, *, quick: bool) -> StudyReport:
         labelled |= {f"candidate d={d}": candidate[d], f"algorithm d={d}": algorithm[d]}
     rates = _rates(labelled, naive)
     found = _claims(labelled, trial, naive, sizes)
+    floors = [reading for t in (trial, *others) for reading in digits.floor_readings(t)]
+    found.append(claims.floor_claim(floors))
     files = [
         _coverage_table(labelled, out / "coverage.csv"),
+        write_table(out / "floors.csv", digits.FloorReading._fields, floors),
         write_table(out / "naive.csv", ("interval", "cover rate", "low", "high"), rates),
         *_figures(svm, trial, candidate, algorithm, sizes.train_size, rates, out),
     ]

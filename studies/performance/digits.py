@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import Progress
@@ -26,6 +26,8 @@ SHARE = 0.75
 POINTS = 50
 # Probability of a digit that the 12 training rows do not hold: a tenth shared by those absent, roughly.
 ABSENT = 0.01
+# Other choices, to show what depends on it.
+FLOORS = (0.1, 0.001)
 
 
 class SoftmaxSVC(SVC):
@@ -108,6 +110,8 @@ class ModulatedTrial:
         Per method, the loss after training on a fresh sample of the same size from the test rows.
     train_size, points : int
         Rows per fit, calibration points.
+    floor : float
+        The probability counted for a digit that the training rows do not hold.
     """
 
     images: np.ndarray
@@ -116,17 +120,47 @@ class ModulatedTrial:
     losses: dict[str, np.ndarray]
     train_size: int
     points: int
+    floor: float
+
+    @property
+    def cap(self) -> float:
+        """The loss of an absent digit, -ln of the floor: no loss and no upper end is larger."""
+        return float(-np.log(self.floor))
 
 
-def modulated_trial(cases: int, folder: Path, progress: Progress) -> ModulatedTrial:
+class FloorReading(NamedTuple):
+    """What the chosen floor does to the forecasts of one method."""
+
+    floor: float
+    method: str
+    cap: float
+    covered: float
+    median_upper: float
+    upper_at_cap: float
+    losses_at_cap: float
+
+
+def floor_readings(trial: ModulatedTrial) -> list[FloorReading]:
+    """Coverage, and how many upper ends and realised losses sit at the loss of an absent digit."""
+    readings = []
+    for name, ends in trial.intervals.items():
+        losses = trial.losses[name]
+        covered = float(np.mean((losses >= ends[:, 0]) & (losses <= ends[:, 1])))
+        at_cap = [float(np.mean(values >= trial.cap - 1e-9)) for values in (ends[:, 1], losses)]
+        median = float(np.median(ends[:, 1]))
+        readings.append(FloorReading(trial.floor, name, trial.cap, covered, median, at_cap[0], at_cap[1]))
+    return readings
+
+
+def modulated_trial(cases: int, folder: Path, progress: Progress, floor: float = ABSENT) -> ModulatedTrial:
     """The single modulated trial of section 4.1, with every method forecast for many test cases."""
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng([SEED, 41])
     order = rng.permutation(len(y))
     known, test = order[: int(SHARE * len(y))], order[int(SHARE * len(y)) :]
-    seed, loss = int(rng.integers(2**31 - 1)), LogLoss(floor=ABSENT)
+    seed, loss = int(rng.integers(2**31 - 1)), LogLoss(floor=floor)
     shown = test[:cases]
-    task = progress.add_task("digits, modulated", total=len(KERNELS))
+    task = progress.add_task(f"digits, modulated, floor {floor:g}", total=len(KERNELS))
     intervals, losses, train_size = {}, {}, 0
     for name, kernel in KERNELS.items():
         forecast = AlgorithmPerformance(
@@ -149,7 +183,8 @@ def modulated_trial(cases: int, folder: Path, progress: Progress) -> ModulatedTr
             ]
         )
         progress.advance(task)
-    return ModulatedTrial(X[shown].reshape(-1, 8, 8), y[shown], intervals, losses, train_size, POINTS)
+    images = X[shown].reshape(-1, 8, 8)
+    return ModulatedTrial(images, y[shown], intervals, losses, train_size, POINTS, floor)
 
 
 def _fresh_loss(

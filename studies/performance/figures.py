@@ -77,7 +77,12 @@ def draw_case(figure: Any, trial: ModulatedTrial, case: int) -> None:
     }
     realised = {name: losses[case] for name, losses in trial.losses.items()}
     plot_forecast_bars(forecasts, realised=realised, loss_name="logistic loss", ax=bars)
-    bars.set_title(f"forecast after training on {trial.train_size} new rows; diamond: realised", fontsize=9)
+    bars.axvline(trial.cap, color="0.5", linestyle=":", linewidth=1)
+    bars.set_title(
+        f"forecast after training on {trial.train_size} new rows; diamond: realised\n"
+        f"dotted: a digit absent from training costs -ln {trial.floor:g} = {trial.cap:.2f}, the chosen floor",
+        fontsize=8.5,
+    )
 
 
 def width_figure(

@@ -48,12 +48,12 @@ def lipschitz_isotonic(
     n = positions.size
     many = (n if n_points is None else n_points) >= COMPILED_POINTS
     compiled = compiled_function(fit_points) if many else None
-    columns = (positions, targets, weights)
     if compiled is None:
         stacks = [[[0.0] * (2 * n + 1) for _ in range(3)] for _ in (_LEFT, _RIGHT)]
-        return np.array(fit_points(*(column.tolist() for column in columns), float(slope), [0.0] * n, stacks))
-    contiguous = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
-    return np.asarray(compiled(*contiguous, float(slope), np.empty(n), np.empty((2, 3, 2 * n + 1))))
+        z, y, w = positions.tolist(), targets.tolist(), weights.tolist()
+        return np.array(fit_points(z, y, w, float(slope), [0.0] * n, stacks))
+    z, y, w = (np.ascontiguousarray(column, dtype=np.float64) for column in (positions, targets, weights))
+    return np.asarray(compiled(z, y, w, float(slope), np.empty(n), np.empty((2, 3, 2 * n + 1))))
 
 
 def fit_points(z: Any, y: Any, w: Any, slope: float, fit: Any, stacks: Any) -> Any:

@@ -122,8 +122,8 @@ def command(
             data, unlabelled, target, None if loss == "squared" else loss, alpha, seed, as_json=as_json
         )
     check_forms(modulation=modulation, outcome=outcome, cases=cases)
-    options = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
-    fits = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
+    options: dict[str, Any] = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
+    fits: dict[str, Any] = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
     fits |= {"on_failure": on_failure, "progress": True}
     if cases is not None:
         document = case_forecast(

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from calipers.conformal import conformal_interval
 from studies import run_study
 from studies.performance.descent import batch_descent, draw_rows, draw_start, stochastic_descent
-from studies.performance.digits import SoftmaxSVC, digit_features
+from studies.performance.digits import ModulatedTrial, SoftmaxSVC, digit_features, floor_readings
 from studies.performance.optimisation import Sizes
 from studies.performance.trials import run_trials, summarise
 from studies.progress import study_progress
@@ -149,3 +149,14 @@ def test_a_quick_run_writes_everything(tmp_path):
     assert all(claim.agrees is None for claim in report.claims)
     with (tmp_path / "claims.csv").open() as stream:
         assert next(csv.reader(stream)) == ["claim", "paper", "ours", "agrees?"]
+
+
+def test_the_floor_of_absent_digits_caps_losses_and_upper_ends():
+    ends = np.array([[0.0, 2.0], [0.5, -np.log(0.1)], [0.0, 1.0]])
+    losses = np.array([1.0, -np.log(0.1), 1.5])
+    trial = ModulatedTrial(np.zeros((3, 8, 8)), np.zeros(3), {"SVM": ends}, {"SVM": losses}, 12, 50, 0.1)
+    (reading,) = floor_readings(trial)
+    assert reading.cap == pytest.approx(2.302585)
+    assert reading.covered == pytest.approx(2 / 3)
+    assert reading.upper_at_cap == reading.losses_at_cap == pytest.approx(1 / 3)
+    assert reading.median_upper == 2.0

@@ -119,6 +119,6 @@ def exact_p_values(law: Law, A: Any, tau: Any, *, label_conditional: bool) -> Ta
 def _check_tau(tau: Any) -> Fraction:
     if isinstance(tau, bool) or not isinstance(tau, (numbers.Real, Decimal)):
         raise InputTypeError(f"tau must be a number, got {tau!r}.")
-    if not 0 <= tau <= 1:  # refuses NaN too
+    if not 0 <= float(tau) <= 1:  # refuses NaN too
         raise InputError(f"tau must lie between 0 and 1, got {tau}.")
     return Fraction(tau) if isinstance(tau, (Fraction, int, Decimal)) else snap_to_fraction(float(tau))
