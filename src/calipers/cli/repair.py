@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.options import FileArgument, JsonOption, QuietOption, Settings, takes_settings
+from calipers.cli.options import FileArgument, JsonOption, QuietOption, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing.repair import Repair, SavedRepair
+    from calipers.cli.settings import Settings
 
 HeldOutOption = Annotated[float, typer.Option("--held-out", help="Share of the rows that stays untouched.")]
 ApplyOption = Annotated[
