@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calipers.cli.files import ForceOption, Outputs
-from calipers.cli.options import JsonOption, OutOption, QuietOption, Settings, StorageOption, takes_settings
+from calipers.cli.options import JsonOption, OutOption, QuietOption, StorageOption, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
+    from calipers.cli.settings import Settings
     from calipers.engines import FileSource, ResumableEngine
     from calipers.exceptions import InputError
     from calipers.results.writing import Content

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calipers.cli.options import Settings
 from calipers.exceptions import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from calipers.auditing import Audit
+    from calipers.cli.settings import Settings
 
 # Column that may be chosen -> the argument of an audit that it fills.
 BESIDE = {

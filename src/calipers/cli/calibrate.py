@@ -13,7 +13,6 @@ from calipers.cli.options import (
     FileArgument,
     JsonOption,
     QuietOption,
-    Settings,
     takes_settings,
 )
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from calipers.auditing import Audit
+    from calipers.cli.settings import Settings
     from calipers.engines import ArraySource, FileSource
     from calipers.results import EstimateTable
     from calipers.results.writing import Content

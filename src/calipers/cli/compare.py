@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calipers.cli.files import ForceOption, Outputs
-from calipers.cli.options import READ_OPTIONS, JsonOption, QuietOption, Settings, takes_settings
+from calipers.cli.options import READ_OPTIONS, JsonOption, QuietOption, takes_settings
+
+if TYPE_CHECKING:
+    from calipers.cli.settings import Settings
 
 NAMES = ("comparison.html", "comparison.json", "comparison.md")
 

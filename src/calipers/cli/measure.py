@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,11 +11,13 @@ from calipers.cli.options import (
     FilesArgument,
     JsonOption,
     QuietOption,
-    Settings,
     StorageOption,
     storage_of,
     takes_settings,
 )
+
+if TYPE_CHECKING:
+    from calipers.cli.settings import Settings
 
 DEFAULT_METRICS = "coverage"
 

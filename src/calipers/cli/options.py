@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ConfigDict, ValidationError, create_model
 
 from calipers.exceptions import InputError
 from calipers.fields import FIELDS, Field
 
 if TYPE_CHECKING:
+    from calipers.cli.settings import Settings
     from calipers.engines import FileSource
-    from calipers.inputs.files import ColumnChoice
 
 CONFIG_NAME = "calipers.toml"
 SECTION = "audit"
@@ -98,64 +97,14 @@ SETTING_OPTIONS = COLUMN_OPTIONS | {name: _option(name, *further) for name, furt
 _OF_AN_AUDIT = {"mute", "fail_on", "bound", "loss_range", "min_rows"}
 READ_OPTIONS = {name: option for name, option in SETTING_OPTIONS.items() if name not in _OF_AN_AUDIT}
 
-_TYPES: dict[str, Any] = dict.fromkeys(COLUMN_OPTIONS, (str | list[str] | None, None))
-_TYPES |= {name: (kind | None, None) for name, (kind, _) in FURTHER.items()} | {"mute": (list[str], [])}
-_Fields: Any = create_model("_Fields", **_TYPES)
 
+def __getattr__(name: str) -> Any:
+    # Settings are checked by pydantic, which takes longer to load than a page of help to print.
+    if name != "Settings":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from calipers.cli.settings import Settings
 
-class Settings(_Fields):
-    """What calipers.toml may say under [audit]; the command line wins over it.
-
-    It has an attribute for every field that a column can be chosen for (`calipers.fields`) and for every
-    further setting; None where nothing was said.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    def over(self, chosen: Mapping[str, Any]) -> Settings:
-        """The settings with what the command line chose on top."""
-        said = {name: value for name, value in chosen.items() if value is not None}
-        return self.model_copy(update=said)  # type: ignore[no-any-return]
-
-    def alphas(self) -> list[float] | None:
-        """The levels as numbers; None when none were given."""
-        if self.alpha is None or isinstance(self.alpha, float):
-            return None if self.alpha is None else [self.alpha]
-        if isinstance(self.alpha, list):
-            return self.alpha
-        try:
-            return [float(word) for word in self.alpha.split(",")]
-        except ValueError:
-            raise InputError(
-                f"--alpha must be numbers such as 0.1 or 0.05,0.1, got {self.alpha!r}."
-            ) from None
-
-    def losses(self) -> dict[str, Any]:
-        """What was said about losses, as arguments of an audit."""
-        ends = self.loss_range
-        if isinstance(ends, str):
-            try:
-                ends = [float(word) for word in ends.split(",")]
-            except ValueError:
-                ends = []
-        if ends is not None and len(ends) != 2:
-            raise InputError(f"--loss-range must be two numbers such as 0,1, got {self.loss_range!r}.")
-        said = {"bound": self.bound, "loss_range": None if ends is None else tuple(ends)}
-        return {name: value for name, value in said.items() if value is not None}
-
-    def columns(self) -> ColumnChoice:
-        """The columns that were chosen."""
-        from calipers.inputs.files import ColumnChoice
-
-        chosen = {name: getattr(self, name) for name in COLUMN_OPTIONS}
-        return ColumnChoice(**{name: value for name, value in chosen.items() if value is not None})
-
-    def separator(self) -> str:
-        """What separates the cells of text files; empty when nothing was said."""
-        found = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep or "")
-        if len(found.encode()) > 1:
-            raise InputError(f"--sep must be one character such as ';', or the word tab, got {self.sep!r}.")
-        return found
+    return Settings
 
 
 def takes_settings(
@@ -173,12 +122,13 @@ def takes_settings(
         exit_code((), settings.fail_on)  # a bad threshold is refused before the work
         return command(settings=settings, **given)
 
-    own = inspect.signature(command, eval_str=True).parameters
+    # The type of the settings is not loaded here: it is no option.
+    own = inspect.signature(command, eval_str=True, globals=command.__globals__, locals={"Settings": None})
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in {**options, "config": ConfigOption}.items()
     ]
-    file, *others = (parameter for name, parameter in own.items() if name != "settings")
+    file, *others = (parameter for name, parameter in own.parameters.items() if name != "settings")
     others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
     signature = inspect.Signature([file, *shared, *others], return_annotation=int)
     # The program reads options off the signature, so it is made to say what is taken.
@@ -190,6 +140,10 @@ def takes_settings(
 
 def settings_from(config: Path | None) -> Settings:
     """The settings of a file: the one named, else calipers.toml here, else none."""
+    from pydantic import ValidationError
+
+    from calipers.cli.settings import Settings
+
     place = config or Path(CONFIG_NAME)
     try:
         is_there = place.exists()

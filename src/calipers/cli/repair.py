@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calipers.cli.files import ForceOption, Outputs
-from calipers.cli.options import FileArgument, JsonOption, QuietOption, Settings, takes_settings
+from calipers.cli.options import FileArgument, JsonOption, QuietOption, takes_settings
 
 if TYPE_CHECKING:
     from calipers.auditing.repair import Repair, SavedRepair
+    from calipers.cli.settings import Settings
     from calipers.exceptions import InputError
     from calipers.results.writing import AnyContent
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calipers.cli.options import COLUMN_OPTIONS, Settings
+from calipers.cli.options import COLUMN_OPTIONS
 from calipers.cli.serve_runs import RunStore
+from calipers.cli.settings import Settings
 from calipers.exceptions import CalipersError, InputError
 
 # What the page may choose; everything else of the settings stays with the command line.

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from calipers.auditing import rows_needed
-from calipers.auditing.parts import flat_p_values
 from calipers.auditing.group_power import hypergeometric_tail
+from calipers.auditing.parts import flat_p_values
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts

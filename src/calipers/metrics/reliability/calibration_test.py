@@ -32,8 +32,8 @@ _BINOMIAL_COST = 5
 FEW_SURPRISES = 100.0
 # Cells of neighbouring scores that stand for more of them; for one test, and for one of many.
 _CELLS, _CELLS_OF_MANY = 500, 100
-# Coins drawn at a time.
-_BATCH = 1 << 20
+# Coins drawn at a time; single ones, which are drawn fastest, so few that they stay near the processor.
+_BATCH, _NEAR = 1 << 20, 1 << 17
 # What is positive, and no more can be said.
 SMALLEST = float(np.finfo(float).tiny)
 
@@ -74,7 +74,7 @@ def simulated_hits(levels: ScoreLevels, n_draws: int, generator: np.random.Gener
     several = np.flatnonzero(levels.trials > 1)
     single = np.flatnonzero(levels.trials <= 1)
     values, trials = levels.values, levels.trials.astype(np.int64)
-    batch = max(1, min(n_draws, _BATCH // levels.size))
+    batch = max(1, min(n_draws, (_BATCH if several.size else _NEAR) // levels.size))
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
         if not several.size:
@@ -90,10 +90,15 @@ def range_statistic(levels: ScoreLevels) -> Statistic:
     """Hits (b, K) to the weighted sup-interval discrepancy (b,), total weight times c_emp."""
     weights, ends = levels.weights, levels.block_ends
     expected = np.cumsum(levels.expected)
+    count = np.int32 if levels.trials.sum() < 1 << 31 else np.int64
 
     def statistic(hits: np.ndarray) -> np.ndarray:
-        walk = np.cumsum(hits if weights is None else hits * weights, axis=1, dtype=np.float64)
-        walk -= expected
+        if weights is None and hits.dtype.kind != "f":
+            # Whole numbers add up six times as fast as floats, to the same sums.
+            walk = np.cumsum(hits, axis=1, dtype=count) - expected
+        else:
+            walk = np.cumsum(hits if weights is None else hits * weights, axis=1, dtype=np.float64)
+            walk -= expected
         if ends.size < levels.size:
             walk = walk[:, ends]
         return walk_range(walk)
