@@ -43,8 +43,9 @@ def test_the_snippet_of_a_code_runs_as_printed(
     code: str, audits: dict[str, Audit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    finding = next(f for f in audits[code].faults if f.code == code)
-    if code in {"CAL507", "CAL601", "CAL602", "CAL603"}:  # not mended by a threshold or a map
+    finding = next(f for f in audits[code].findings if f.code == code)
+    assert (finding.outcome == "fault") == (code != "CAL604")  # which only describes
+    if code in {"CAL507", "CAL601", "CAL602", "CAL603", "CAL604"}:  # not mended by a threshold or a map
         assert finding.repair == ""
         return
     names: dict[str, object] = {"found": audits[code]}

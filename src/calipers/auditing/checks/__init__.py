@@ -6,6 +6,7 @@ file here; describe its code in docs/findings.md (a test compares the two). It w
 
 from calipers.auditing.check import Check
 from calipers.auditing.checks import (
+    abstention,
     adaptive,
     coverage,
     features,
@@ -31,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     *quantiles.CHECKS,
     *forecast.CHECKS,
     *risk.CHECKS,
+    *abstention.CHECKS,
 )
 
 __all__ = ["CHECKS"]

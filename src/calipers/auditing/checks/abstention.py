@@ -1,0 +1,107 @@
+"""CAL604: the share of the surest rows that can be answered with a smaller error, certified."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.inputs.rows import Rows
+from calipers.metrics.selective import selective_risk, selective_threshold
+from calipers.results import Estimate
+
+QUESTION = "forecast"
+# Risks that are tried; each has its part of the allowed error, so that any of them may be told.
+RISKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+DELTA = 0.05
+FEWEST_ROWS = 100
+
+
+def surest_rows(m: Measurements, level: None) -> CheckResult:
+    """The share that can be answered at half the error of all rows, or at the smallest that is certified."""
+    base = CheckResult(
+        code="CAL604", title="what abstaining would bring", question=QUESTION, details={"descriptive": True}
+    )
+    if (rows := m.counted_rows()) is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if "cluster" in m.design.have:
+        return replace(base, not_applicable="Rows of one cluster depend on each other: no certificate.")
+    name, loss, certainty = _losses(rows)
+    if rows.n < FEWEST_ROWS:
+        reason = f"A certificate needs at least {FEWEST_ROWS} rows, got {rows.n}."
+        return replace(base, not_applicable=reason)
+    shares = {r: selective_threshold(loss, certainty, risk=r, delta=DELTA / len(RISKS)) for r in RISKS}
+    overall = float(loss.mean())
+    chosen = chosen_risk({risk: float(share) for risk, share in shares.items()}, overall)
+    curve = replace(selective_risk(loss, certainty, confidence=m.confidence), y_label=name, details={})
+    picture = Picture(
+        name="CAL604_selective_risk", question=QUESTION, title=f"{name} of the rows kept".capitalize(),
+        kind="line", caption="Rows are kept from the surest on; the band holds at all shares at once.",
+        curves=(curve,),
+    )  # fmt: skip
+    if chosen is None:
+        clean = (
+            f"No share of the surest rows is certified to have a smaller {name} than the "
+            f"{100 * overall:.1f} % of all rows."
+        )
+        return replace(base, clean=clean, pictures=(picture,))
+    share = replace(shares[chosen], name=f"share answered at {name} {100 * chosen:g} %")
+    return replace(
+        base, evidence=share, clean=_sentence(share, name, chosen, overall), estimates=(share,),
+        pictures=(picture,),
+    )  # fmt: skip
+
+
+def _losses(rows: Rows) -> tuple[str, np.ndarray, np.ndarray]:
+    """Name, losses, and how sure the model says it is: the top label's probability, or what was promised."""
+    if rows.get("probabilities") is not None:
+        return "error rate", (~rows["top_is_right"]).astype(float), rows["top_probability"]
+    return "share of misses", (~rows["covered"]).astype(float), rows["promised"]
+
+
+def chosen_risk(shares: dict[float, float], overall: float) -> float | None:
+    """The risk to tell: the largest up to half the mean loss at which rows can be kept, else the smallest.
+
+    Examples
+    --------
+    >>> from calipers.auditing.checks.abstention import chosen_risk
+    >>> chosen_risk({0.01: 0.0, 0.02: 0.4, 0.05: 0.7, 0.1: 1.0}, 0.08)
+    0.02
+    >>> chosen_risk({0.01: 0.0, 0.02: 0.0, 0.05: 0.7, 0.1: 1.0}, 0.08)
+    0.05
+    >>> chosen_risk({0.01: 0.0, 0.02: 0.0}, 0.08) is None
+    True
+    """
+    certified = [risk for risk, share in shares.items() if share > 0 and (risk < overall or share == 1.0)]
+    halved = [risk for risk in certified if risk <= overall / 2]
+    return max(halved) if halved else min(certified, default=None)
+
+
+def _sentence(share: Estimate, name: str, risk: float, overall: float) -> str:
+    limit, here = f"at {100 * risk:g} % or less (certified at 95 %)", f"it is {100 * overall:.1f} % here"
+    if float(share) == 1.0:
+        return f"Answering every row keeps the {name} {limit}; {here}."
+    kept = math.floor(1000 * float(share)) / 10
+    return (
+        f"Answering only the surest {kept:g} % of the rows keeps the {name} {limit}; of all rows {here}. "
+        f"They are those with a stated probability of {share.details['lowest_kept']:.3g} or more."
+    )
+
+
+CHECKS = (
+    Check(
+        code="CAL604",
+        title="error of the surest rows",
+        question=QUESTION,
+        needs=("stated",),
+        add="Add probabilities: one column per class, or the positive class of two.",
+        once=True,
+        read=surest_rows,
+        on_sample=True,
+        tasks=("classification", "outcomes"),
+    ),
+)
