@@ -314,10 +314,7 @@ def _levels(alpha: Any, label_alpha: Any, labels: list[Any], function: str) -> A
     if single:
         return alpha
     if len(levels) == len(labels):
-        warn(
-            f"{function}: a level per label is now called label_alpha; a sequence as alpha will be refused.",
-            DeprecatedNameWarning,
-        )
+        warn_deprecated(f"{function}: a sequence of levels per label is now called label_alpha", "0.4")
     return levels
 
 
