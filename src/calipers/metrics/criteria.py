@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, on_device_of
-from calipers.deprecation import renamed_arguments
-from calipers.exceptions import DeprecatedNameWarning, InputError, InputTypeError, warn
+from calipers.deprecation import renamed_arguments, warn_deprecated
+from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import Moments
 from calipers.inputs import (
     Weights,
