@@ -84,7 +84,7 @@ for name in ("Female", "Male"):
 
 # %% [markdown]
 # The rule says yes where at least one in three should earn it. Of all the women it says yes to, not even one in
-# three does. The curves show why.
+# three does. The curves show why: that of women reaches one in three near a score of 0.58, that of men near 0.25.
 
 # %%
 import matplotlib.pyplot as plt

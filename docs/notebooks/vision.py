@@ -103,13 +103,21 @@ sets = p_values["lac"] > 0.1
 covered, size = sets[np.arange(2500), y[test]], sets.sum(axis=1)
 fifth = np.argsort(np.argsort(soft[test].max(axis=1), kind="stable")) * 5 // 2500
 figure, axes = plt.subplots(figsize=(6.4, 3.8))
-axes.bar(range(5), [covered[fifth == k].mean() for k in range(5)], width=0.6)
+shares = [covered[fifth == k].mean() for k in range(5)]
+axes.plot(range(5), shares, marker="o", linestyle="none")
 for k in range(5):
-    axes.annotate(f"{size[fifth == k].mean():.1f} labels", (k, 0.62), ha="center")
+    axes.annotate(
+        f"{size[fifth == k].mean():.1f} labels",
+        (k, shares[k]),
+        xytext=(0, -16),
+        textcoords="offset points",
+        ha="center",
+    )
 axes.axhline(0.9, color="#999999", linewidth=1)
-axes.set(ylim=(0.6, 1), ylabel="covered", xlabel="fifths of photographs, the hardest first")
+axes.set(
+    xlim=(-0.5, 4.5), ylim=(0.75, 1.01), ylabel="covered", xlabel="fifths of photographs, the hardest first"
+)
 axes.set_xticks(range(5), ["hardest", "2", "3", "4", "easiest"])
-figure.align_labels()
 
 # %% [markdown]
 # ## Repair, and its price
