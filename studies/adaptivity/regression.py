@@ -93,7 +93,7 @@ class DenoisingLoss:
 
     def __call__(self, rows: Any) -> np.ndarray:
         """Root mean squared restoration error of every row."""
-        return np.maximum(self._loss(np.asarray(rows, dtype=float)), self.floor)
+        return np.asarray(np.maximum(self._loss(np.asarray(rows, dtype=float)), self.floor))
 
 
 def load_rows(name: str, data: Path | None) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class NoiseSource:
 
     @classmethod
     def draw(
-        cls, shape: tuple[int, ...], count: int, sample: Callable[[tuple[int, ...]], np.ndarray]
+        cls, shape: tuple[int, ...], count: int, sample: Callable[[tuple[int, ...]], Any]
     ) -> NoiseSource:
         """A pool of up to 4096 rows; rows of more than 1024 features get a tape of four million numbers.
 

@@ -174,7 +174,7 @@ def _floats(series: nw.Series[Any]) -> np.ndarray:
 def _gaussian_noise(
     numbers: _Numbers, count: int, options: TransformOptions, rng: np.random.Generator
 ) -> Callable[[int, Any], Any]:
-    source = NoiseSource.draw(numbers.shape, count, partial(rng.standard_normal, dtype=np.float32))
+    source = NoiseSource.draw(numbers.shape, count, lambda size: rng.standard_normal(size, dtype=np.float32))
     spread = options.scale * (numbers.spread if options.relative else np.ones(()))
     scale = np.where(numbers.untouched, 0.0, spread).astype(np.float32)
     if not source.is_tape:  # once, in place, and not at every call
@@ -197,7 +197,7 @@ def _dropout_noise(
 ) -> Callable[[int, Any], Any]:
     if options.scale > 1:
         raise InputError(f"scale is the share of features dropped, at most 1, got {options.scale}.")
-    drawn = NoiseSource.draw(numbers.shape, count, partial(rng.random, dtype=np.float32))
+    drawn = NoiseSource.draw(numbers.shape, count, lambda size: rng.random(size, dtype=np.float32))
     dropped = NoiseSource(drawn.numbers < options.scale, drawn.shape)
     return partial(_drop_features, dropped, numbers.untouched, numbers.mean)
 
