@@ -193,7 +193,7 @@ ITEMS = (
         says="CP, CP-A, PAC, SSCP, O-CPA, O-PAC",
         objects=("calipers.conformal.ConformalRegressor", "studies.adaptivity.regression.regression_rows"),
         outputs=("regression.csv",),
-        agrees="SSCP with a linear reconstruction loss only; the fundus images cannot be had",
+        agrees="yes; SSCP with a denoising autoencoder; values not here: fundus images",
     ),
     PaperItem(
         kind="Figure",

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from calipers.arrays import generator
@@ -55,17 +56,44 @@ class GaussianBoosting(RegressorMixin, BaseEstimator):
         return mean, np.maximum(self.spread_.predict(X), self.floor_) * np.sqrt(np.pi / 2)
 
 
-def reconstruction_loss(X: np.ndarray) -> Any:
-    """The self-supervised difficulty of SSCP in its plainest form: what a linear code of the rows loses."""
-    from sklearn.decomposition import PCA
+class DenoisingLoss:
+    """The self-supervised difficulty of SSCP: what a denoising autoencoder fails to restore of a row.
 
-    code = PCA(max(1, X.shape[1] // 2), random_state=0).fit(X)
+    A small network with a narrow middle learns to give back rows from noisy copies of them, without their
+    targets; rows unlike the others, or between their modes, are restored badly. It is trained once per
+    training sample.
+    """
 
-    def loss(rows: Any) -> np.ndarray:
-        back = code.inverse_transform(code.transform(rows))
-        return np.asarray(np.sqrt(np.mean((rows - back) ** 2, axis=1)) + 0.1)
+    def __init__(self, rows: np.ndarray, seed: int, noise: float = 0.2) -> None:
+        from sklearn.neural_network import MLPRegressor
 
-    return loss
+        d = rows.shape[1]
+        layers = (max(32, 4 * d), max(2, d // 2), max(32, 4 * d))
+        rng = np.random.default_rng([seed, 17])
+        copies = np.repeat(rows, 2, axis=0)
+        noisy = copies + noise * rng.normal(size=copies.shape)
+        self.model = MLPRegressor(
+            hidden_layer_sizes=layers,
+            activation="tanh",
+            learning_rate_init=5e-3,
+            max_iter=300,
+            n_iter_no_change=20,
+            early_stopping=True,
+            random_state=seed,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # an early code serves as well
+            self.model.fit(noisy, copies if d > 1 else copies[:, 0])
+        # Difficulties that are almost 0 would make a row's residual count for everything.
+        self.floor = 0.1 * float(np.mean(self._loss(rows)))
+
+    def _loss(self, rows: np.ndarray) -> np.ndarray:
+        back = np.reshape(self.model.predict(rows), rows.shape)
+        return np.asarray(np.sqrt(np.mean((rows - back) ** 2, axis=1)))
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """Root mean squared restoration error of every row."""
+        return np.asarray(np.maximum(self._loss(np.asarray(rows, dtype=float)), self.floor))
 
 
 def load_rows(name: str, data: Path | None) -> tuple[np.ndarray, np.ndarray]:
@@ -87,9 +115,10 @@ def regression_rows(
         model = FrozenEstimator(GaussianBoosting(seed).fit(X[train], y[train]))
         score = ease(model.predict, X[test], scale=0.1, similarity="exp_abs", random_state=seed)
         error = np.abs(y[test] - model.predict(X[test]))
+        loss = DenoisingLoss(X[train], seed)
         for alpha in ALPHAS:
             for method in METHODS:
-                predictor = _predictor(method, model, alpha, X[train], seed)
+                predictor = _predictor(method, model, alpha, loss, seed)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", CalipersWarning)  # merged bins are part of the method
                     predictor.conformalize(X[calibration], y[calibration])
@@ -101,14 +130,14 @@ def regression_rows(
     return found
 
 
-def _predictor(method: str, model: Any, alpha: float, train: np.ndarray, seed: int) -> ConformalRegressor:
+def _predictor(method: str, model: Any, alpha: float, loss: Any, seed: int) -> ConformalRegressor:
     pac = {"guarantee": "pac", "delta": DELTA}
     needed = smallest_pac_size(alpha, delta=DELTA)
     options: dict[str, dict[str, Any]] = {
         "CP": {},
         "CP-A": {"nonconformity": "normalized"},
         "PAC": {"nonconformity": "normalized"} | pac,
-        "SSCP": {"nonconformity": "normalized", "difficulty": reconstruction_loss(train)},
+        "SSCP": {"nonconformity": "normalized", "difficulty": loss},
         "O-CPA": {"nonconformity": "normalized", "groups": _bins(seed, alpha, None)},
         "O-PAC": {"nonconformity": "normalized", "groups": _bins(seed, alpha, needed)} | pac,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,8 +22,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from calipers.arrays import import_optional, is_installed
 from calipers.conformal import ConformalRegressor, aps, conformal_quantile, lac, raps, saps
 from calipers.datasets import load_cifar10_human, load_cifar100, load_regression
+from calipers.exceptions import InputError
 from calipers.metrics import ert, ert_table, is_covered
 from studies.caching import remembered, study_cache
 from studies.conditional.rows import Row
@@ -70,6 +73,31 @@ def classifiers(n_trees: int) -> dict[str, Any]:
     }
 
 
+# Foundation models: label -> package, class, and the variable that says where their weights lie.
+FOUNDATION = {
+    "TabICL": ("tabicl", "TabICLClassifier", "CALIPERS_TABICL_WEIGHTS"),
+    "TabPFN": ("tabpfn", "TabPFNClassifier", "CALIPERS_TABPFN_WEIGHTS"),
+}
+
+
+def optional_classifiers() -> dict[str, Any]:
+    """LightGBM where it is installed, and foundation models whose weights are given by path.
+
+    ``CALIPERS_TABICL_WEIGHTS`` and ``CALIPERS_TABPFN_WEIGHTS`` name files; nothing is ever downloaded.
+    """
+    found: dict[str, Any] = {"LightGBM": "lightgbm"} if is_installed("lightgbm") else {}
+    for label, (package, name, variable) in FOUNDATION.items():
+        path = os.environ.get(variable)
+        if not path:
+            continue
+        if not Path(path).is_file():
+            raise InputError(f"{variable} must name a file of weights, got {path!r}.")
+        library = import_optional(package, purpose=f"{label} classifiers", install=package)
+        options = {"model_path": path} | ({"allow_auto_download": False} if package == "tabicl" else {})
+        found[label] = getattr(library, name)(**options)
+    return found
+
+
 def compare_classifiers(
     sources: Sources,
     sizes: tuple[int, ...],
@@ -84,7 +112,8 @@ def compare_classifiers(
         for name, (X, y) in sources.items()
         for repeat in range(n_repeats)
     }
-    cache = study_cache(folder, _compared, list(sources.items()), sizes, n_trees)
+    extras = sorted(optional_classifiers())
+    cache = study_cache(folder, _compared, list(sources.items()), sizes, n_trees, extras)
     parts = worked(progress, _compared, jobs, description="classifiers (b)", cache=cache)
     return [row for rows in parts for row in rows]
 
@@ -99,7 +128,7 @@ def _compared(
     covered = is_covered(y[test], model.predict_interval(X[test], alpha=ALPHA))
     rows: list[Row] = []
     for n in sorted({min(size, len(test)) for size in sizes}):
-        for label, classifier in classifiers(n_trees).items():
+        for label, classifier in (classifiers(n_trees) | optional_classifiers()).items():
             start = time.process_time()
             table = ert_table(
                 X[test][:n],

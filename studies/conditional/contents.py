@@ -69,7 +69,7 @@ ITEMS = (
         says="table of classifiers",
         objects=("studies.conditional.benchmark",),
         outputs=("classifiers.csv", "recovered.csv", "classifiers.png"),
-        agrees="order yes; TabICL and TabPFN not here: their weights cannot be had",
+        agrees="order yes; TabICL and TabPFN only where their weights are given by path, not so here",
     ),
     PaperItem(
         kind="Section",

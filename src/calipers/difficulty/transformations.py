@@ -1,7 +1,7 @@
 """Small changes of the input that leave its meaning alone: the t_l of eq. 1.
 
 `draw_transforms` turns a name, a callable or several of them into L functions of X. Each is a fixed
-function of a row: the noise a row gets is looked up by the row's own content in a pool drawn once, so the
+function of a row: the noise a row gets is looked up by the row's own content in numbers drawn once, so the
 same row gets the same answer in any batch and any order, and calibration and test rows are treated alike.
 """
 
@@ -18,12 +18,10 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
 from calipers.difficulty import images
-from calipers.difficulty.row_keys import row_keys
+from calipers.difficulty.noise import NoiseSource
 from calipers.exceptions import InputError, InputTypeError
 
 Transform = Callable[[Any], Any]
-# Noise numbers kept in a pool, and the most rows it has.
-_POOL_ENTRIES, _POOL_ROWS = 1 << 22, 4096
 _TABLE = ("gaussian", "dropout")
 NAMES = (*_TABLE, *images.NAMES)
 
@@ -78,8 +76,8 @@ def _draw(
     if kind in images.NAMES:
         return images.draw(kind, _shape(X), count, options.scale, options.image_shape, rng)
     numbers = _numeric_part(X, options.categorical)
-    pool = _gaussian_pool if kind == "gaussian" else _dropout_pool
-    noise = pool(numbers, count, options, rng)
+    draw_noise = _gaussian_noise if kind == "gaussian" else _dropout_noise
+    noise = draw_noise(numbers, count, options, rng)
     if is_frame(X):
         return [partial(_on_frame, noise, turn, options.categorical) for turn in range(count)]
     return [partial(noise, turn) for turn in range(count)]
@@ -173,50 +171,43 @@ def _floats(series: nw.Series[Any]) -> np.ndarray:
     return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
 
 
-def _pool_size(shape: tuple[int, ...], count: int) -> int:
-    features = max(1, int(np.prod(shape)))
-    return max(count, min(_POOL_ROWS, _POOL_ENTRIES // features))
-
-
-def _gaussian_pool(
+def _gaussian_noise(
     numbers: _Numbers, count: int, options: TransformOptions, rng: np.random.Generator
 ) -> Callable[[int, Any], Any]:
-    size = _pool_size(numbers.shape, count)
-    pool = rng.standard_normal((size, *numbers.shape), dtype=np.float32)
-    scale = options.scale * (numbers.spread if options.relative else np.ones(()))
-    pool *= np.where(numbers.untouched, 0.0, scale).astype(np.float32)
-    return partial(_add_noise, pool)
+    source = NoiseSource.draw(numbers.shape, count, lambda size: rng.standard_normal(size, dtype=np.float32))
+    spread = options.scale * (numbers.spread if options.relative else np.ones(()))
+    scale = np.where(numbers.untouched, 0.0, spread).astype(np.float32)
+    if not source.is_tape:  # once, in place, and not at every call
+        np.multiply(source.numbers, scale, out=source.numbers)
+        return partial(_add_noise, source, None)
+    return partial(_add_noise, source, scale)
 
 
-def _add_noise(pool: np.ndarray, turn: int, X: Any) -> Any:
+def _add_noise(source: NoiseSource, scale: np.ndarray | None, turn: int, X: Any) -> Any:
     values = _as_floats(X)
-    return values + _noise_rows(pool, turn, values)
+    noise = source.rows(turn, values)
+    if scale is None:
+        return values + noise
+    factor = on_device_of(scale, values)
+    return values + noise * namespace(values).astype(factor, noise.dtype)
 
 
-def _dropout_pool(
+def _dropout_noise(
     numbers: _Numbers, count: int, options: TransformOptions, rng: np.random.Generator
 ) -> Callable[[int, Any], Any]:
     if options.scale > 1:
         raise InputError(f"scale is the share of features dropped, at most 1, got {options.scale}.")
-    size = _pool_size(numbers.shape, count)
-    dropped = (rng.random((size, *numbers.shape), dtype=np.float32) < options.scale) & ~numbers.untouched
-    return partial(_drop_features, dropped, numbers.mean)
+    drawn = NoiseSource.draw(numbers.shape, count, lambda size: rng.random(size, dtype=np.float32))
+    dropped = NoiseSource(drawn.numbers < options.scale, drawn.shape)
+    return partial(_drop_features, dropped, numbers.untouched, numbers.mean)
 
 
-def _drop_features(pool: np.ndarray, mean: np.ndarray, turn: int, X: Any) -> Any:
+def _drop_features(source: NoiseSource, untouched: np.ndarray, mean: np.ndarray, turn: int, X: Any) -> Any:
     values = _as_floats(X)
     xp = namespace(values)
     fill = on_device_of(mean.astype(np.float64), values)
-    return xp.where(_noise_rows(pool, turn, values), xp.astype(fill, values.dtype), values)
-
-
-def _noise_rows(pool: np.ndarray, turn: int, values: Array) -> Array:
-    """One row of the pool per row of values: the row's key says where, the turn how much further."""
-    at = (row_keys(values) + turn) % pool.shape[0]
-    rows = pool[at]
-    if rows.dtype == np.float32 and isinstance(values, np.ndarray):
-        rows = rows.astype(values.dtype, copy=False)
-    return rows if isinstance(values, np.ndarray) else on_device_of(rows, values)
+    dropped = source.rows(turn, values) & ~on_device_of(untouched, values)
+    return xp.where(dropped, xp.astype(fill, values.dtype), values)
 
 
 def _as_floats(X: Any) -> Array:

@@ -30,7 +30,7 @@ from studies.adaptivity.outputs import (
     outputs_from_folder,
     read_image_folder,
 )
-from studies.adaptivity.regression import regression_rows
+from studies.adaptivity.regression import DenoisingLoss, regression_rows
 from studies.adaptivity.scale import synthetic_rows
 
 pytest.importorskip("matplotlib")
@@ -276,3 +276,15 @@ def test_bins_of_width_give_r_squared_and_tau_of_the_same_points():
     correlation = np.corrcoef(row["widths"], row["errors"])[0, 1]
     assert row["r_squared"] == pytest.approx(np.sign(correlation) * correlation**2)
     assert next(r for r in rows if r["method"] == "CP")["widths"] == []
+
+
+def test_the_self_supervised_loss_is_larger_off_the_curve_the_rows_lie_on():
+    # rows on a circle: a linear code cannot tell the centre from the circle, a denoising network can
+    rng = np.random.default_rng(2)
+    angle = rng.uniform(0, 2 * np.pi, 600)
+    rows = np.column_stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)])
+    loss = DenoisingLoss(rows + 0.02 * rng.normal(size=rows.shape), seed=0)
+    inside = loss(rows[:200])
+    outside = loss(rng.normal(size=(200, 4)) * 1.2)
+    assert np.median(outside) > 2 * np.median(inside)
+    assert (inside >= loss.floor).all()

@@ -1,10 +1,13 @@
 """The conditional-coverage study: its quick run, its cache, the noise it takes out of votes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from calipers.exceptions import InputError
 from studies import run_study
-from studies.conditional import synthetic
+from studies.conditional import benchmark, synthetic
 from studies.conditional.benchmark import PartitionClassifier
 from studies.conditional.claims import recovered
 from studies.conditional.humans import direct_excess
@@ -69,3 +72,35 @@ def test_the_share_recovered_is_relative_to_the_best_and_never_negative():
         common | {"classifier": "b", "l1": 0.05, "l2": -0.01},
     ]
     assert recovered(rows) == {"a": (1.0, 1.0, 2.0), "b": (0.5, 0.0, 2.0)}
+
+
+def test_optional_classifiers_need_their_part_or_their_weights(tmp_path, monkeypatch):
+    monkeypatch.delenv("CALIPERS_TABICL_WEIGHTS", raising=False)
+    monkeypatch.delenv("CALIPERS_TABPFN_WEIGHTS", raising=False)
+    monkeypatch.setattr(benchmark, "is_installed", lambda name: name == "lightgbm")
+    assert benchmark.optional_classifiers() == {"LightGBM": "lightgbm"}
+    monkeypatch.setattr(benchmark, "is_installed", lambda name: False)
+    assert benchmark.optional_classifiers() == {}
+    monkeypatch.setenv("CALIPERS_TABICL_WEIGHTS", str(tmp_path / "missing.ckpt"))
+    with pytest.raises(InputError, match="CALIPERS_TABICL_WEIGHTS must name a file"):
+        benchmark.optional_classifiers()
+
+
+def test_foundation_models_get_the_path_of_their_weights_and_no_leave_to_download(tmp_path, monkeypatch):
+    weights = tmp_path / "weights.ckpt"
+    weights.write_bytes(b"weights")
+    made = {}
+
+    def library(package, **_):
+        def make(name):
+            return lambda **options: made.setdefault(name, options) or name
+
+        return SimpleNamespace(TabICLClassifier=make("TabICL"), TabPFNClassifier=make("TabPFN"))
+
+    monkeypatch.setattr(benchmark, "import_optional", library)
+    monkeypatch.setattr(benchmark, "is_installed", lambda name: False)
+    monkeypatch.setenv("CALIPERS_TABICL_WEIGHTS", str(weights))
+    monkeypatch.setenv("CALIPERS_TABPFN_WEIGHTS", str(weights))
+    assert set(benchmark.optional_classifiers()) == {"TabICL", "TabPFN"}
+    assert made["TabICL"] == {"model_path": str(weights), "allow_auto_download": False}
+    assert made["TabPFN"] == {"model_path": str(weights)}
