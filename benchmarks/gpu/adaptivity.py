@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from calipers.conformal.scores import score_rule
+from calipers.conformal.score_table import score_rule
 from calipers.difficulty import ease_from_outputs
 from calipers.metrics import t_cv, t_ss
 from calipers.metrics.adaptivity.binning import bin_by_ease

@@ -88,7 +88,7 @@ def sets_by(score: str) -> Callable[[dict[str, Any]], Any]:
 
     def run(x: dict[str, Any]) -> Any:
         from calipers.arrays import namespace
-        from calipers.conformal.scores import score_rule
+        from calipers.conformal.score_table import score_rule
         from calipers.inputs import check_probabilities
 
         P = check_probabilities(x["P"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -14,7 +13,7 @@ from calipers.exceptions import InputTypeError
 
 # Any array of any library; the array API standard has no common base class to name.
 Array: TypeAlias = Any
-_NUMPY_ONLY = {np.ndarray}
+_NAMESPACES: dict[type, Any] = {}
 
 
 def is_array(value: object) -> bool:
@@ -30,7 +29,7 @@ def is_array(value: object) -> bool:
     # Most values are numpy's, or plain numbers: neither needs to be compared with every library.
     if isinstance(value, (np.ndarray, np.generic, float, int)):
         return isinstance(value, np.ndarray)
-    return array_api_compat.is_array_api_obj(value)
+    return bool(array_api_compat.is_array_api_obj(value))
 
 
 def namespace(*arrays: Array) -> Any:
@@ -44,14 +43,14 @@ def namespace(*arrays: Array) -> Any:
     >>> float(xp.sum(xp.ones(3)))
     3.0
     """
-    if arrays and {*map(type, arrays)} == _NUMPY_ONLY:
-        return _numpy_namespace()  # what the line below finds, in a tenth of its time
-    return array_api_compat.array_namespace(*arrays)
-
-
-@cache
-def _numpy_namespace() -> Any:
-    return array_api_compat.array_namespace(np.empty(0))
+    kinds = {*map(type, arrays)}
+    if len(kinds) != 1:
+        return array_api_compat.array_namespace(*arrays)
+    # Arrays of one type have one namespace: it is looked for once.
+    kind = kinds.pop()
+    if kind not in _NAMESPACES:
+        _NAMESPACES[kind] = array_api_compat.array_namespace(*arrays)
+    return _NAMESPACES[kind]
 
 
 def as_array(values: object, *, name: str) -> Array:

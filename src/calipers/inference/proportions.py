@@ -72,13 +72,7 @@ def clopper_pearson(
     """
     error = _error_per_end(confidence, alternative)
     if isinstance(successes, float) and isinstance(n, float) and 0 <= successes <= n < np.inf:
-        # One count, as most callers have: the same two quantiles without the arrays around them.
-        low, high = 0.0, 1.0
-        if alternative != "less" and successes > 0:
-            low = special.betaincinv(successes, n - successes + 1, error)
-        if alternative != "greater" and successes < n:
-            high = special.betainccinv(successes + 1, n - successes, error)
-        return Interval(np.float64(low), np.float64(high))
+        return _interval_of_one(successes, n, error, alternative)
     s, n = _counts(successes, n)
     low, high = np.zeros(s.shape), np.ones(s.shape)
     if alternative != "less":
@@ -89,6 +83,16 @@ def clopper_pearson(
         # The complement keeps its digits when the error is tiny, as after a Sidak adjustment.
         high[inner] = special.betainccinv(s[inner] + 1, n[inner] - s[inner], error)
     return Interval(low[()], high[()])
+
+
+def _interval_of_one(s: float, n: float, error: float, alternative: str) -> Interval:
+    """The interval of one count, as most callers have: the same quantiles without the arrays around them."""
+    low = high = None
+    if alternative != "less" and s > 0:
+        low = special.betaincinv(s, n - s + 1, error)
+    if alternative != "greater" and s < n:
+        high = special.betainccinv(s + 1, n - s, error)
+    return Interval(np.float64(0.0 if low is None else low), np.float64(1.0 if high is None else high))
 
 
 def wilson(
@@ -219,8 +223,9 @@ def tails_of_one(s: float, n: float, p: float, q: float) -> tuple[float, float]:
     >>> [float(tail) for tail in tails_of_one(0.0, 2.0, 0.5, 0.5)]
     [0.25, 1.0]
     """
+    lower: Number = 1.0
+    upper: Number = 1.0
     by_q = q <= p
-    lower = upper = 1.0
     if s < n:
         lower = special.betainc(n - s, s + 1.0, q) if by_q else special.betaincc(s + 1.0, n - s, p)
     if s > 0:

@@ -106,9 +106,8 @@ class ViolationLaw(NullLaw):
         # P(T > observed) and P(T >= observed), in one evaluation.
         x = np.array([[observed]])
         allowed = (self._allowed(x, closed=True), self._allowed(x, closed=False))
-        beyond, at_least = self._strata.outside(
-            *(np.concatenate(ends) for ends in zip(*allowed, strict=True))
-        ).tolist()
+        first, last = (np.concatenate(ends) for ends in zip(*allowed, strict=True))
+        beyond, at_least = (float(tail) for tail in self._strata.outside(first, last))
         tied = share * (at_least - beyond)
         return min(1.0, (beyond if upper else 1.0 - at_least) + tied)
 

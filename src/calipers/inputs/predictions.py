@@ -402,5 +402,5 @@ def _as_bool(array: Array, name: str) -> Array:
 
 def _are_booleans(array: Array) -> bool:
     if isinstance(array, np.ndarray):
-        return array.dtype == np.bool_
+        return bool(array.dtype.kind == "b")
     return bool(namespace(array).isdtype(array.dtype, "bool"))

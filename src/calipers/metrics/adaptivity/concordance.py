@@ -157,9 +157,8 @@ def _group_sums(values: np.ndarray, pairs: np.ndarray, signs: np.ndarray) -> np.
         from scipy.sparse import csr_array
 
         starts = np.arange(0, rows.size + 1, signs.size)
-        return np.asarray(
-            csr_array((np.tile(own, len(rows)), rows.reshape(-1), starts), (len(rows), n)) @ columns
-        )
+        chosen: Any = csr_array((np.tile(own, len(rows)), rows.reshape(-1), starts), (len(rows), n))
+        return np.asarray(chosen @ columns)
     found, step = np.empty((len(rows), k), dtype=columns.dtype), max(1, _CELLS // n)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
