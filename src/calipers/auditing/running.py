@@ -198,7 +198,8 @@ def audit(
         "min_rows": None if min_rows is None else check_count(min_rows, name="min_rows"),
     }  # fmt: skip
     settings = {
-        "seed": seed, "random_state": given_seed, "sample_rows": sample_rows,
+        "seed": seed, "random_state": given_seed,
+        "sample_rows": check_count(sample_rows, name="sample_rows"),
         "confidence": check_confidence(confidence),
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
         "bound": check_bound(bound, loss_range), "loss_range": (float(loss_range[0]), float(loss_range[1])),

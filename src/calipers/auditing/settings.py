@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import DoubtfulInputWarning, InputError, warn
+from calipers.inputs.option_checks import check_number
 
 
 def shown_seed(random_state: RandomState) -> int:
@@ -39,7 +40,7 @@ def check_bound(bound: Any, loss_range: Any) -> float | None:
         raise InputError(f"loss_range must rise, got {loss_range!r}.")
     if bound is None:
         return None
-    if not low <= float(bound) < high:
+    if not low <= check_number(bound, name="bound") < high:
         raise InputError(
             f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; "
             "give loss_range where a loss can be larger than 1."
