@@ -86,6 +86,20 @@ def one_run(kind: str, folder: Path) -> None:
     print(f"{spent:.2f} {peak:.0f}")
 
 
+def make_rows(folder: Path, n: int) -> None:
+    """Write the file, in a process of its own: its peak memory would count as that of every later child."""
+    step = 1_000_000
+    pl.concat([rows(min(step, n - first), first) for first in range(0, n, step)]).write_parquet(
+        folder / "rows.parquet"
+    )
+
+
+def child(folder: str, *words: str) -> list[str]:
+    """What this module prints when it is run with these words."""
+    command = [sys.executable, "-m", "benchmarks.repair_out_of_core", "--folder", folder, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
 def main() -> None:
     """Print a table of seconds, ratios and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -93,19 +107,18 @@ def main() -> None:
     parser.add_argument("--run", default="")
     parser.add_argument("--folder", default="")
     chosen = parser.parse_args()
+    if chosen.run == "make":
+        make_rows(Path(chosen.folder), chosen.rows)
+        return
     if chosen.run:
         one_run(chosen.run, Path(chosen.folder))
         return
     with tempfile.TemporaryDirectory() as folder:
-        place, step = Path(folder), 1_000_000
-        parts = [rows(min(step, chosen.rows - first), first) for first in range(0, chosen.rows, step)]
-        pl.concat(parts).write_parquet(place / "rows.parquet")
-        del parts
+        child(folder, "--run", "make", "--rows", str(chosen.rows))
         base = 0.0
         print("| what is done | seconds | beside reading and writing | peak memory |\n|---|---:|---:|---:|")
-        for kind in ("as it is", *make_repairs(place)):
-            words = [sys.executable, "-m", "benchmarks.repair_out_of_core", "--run", kind, "--folder", folder]
-            done = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+        for kind in ("as it is", *make_repairs(Path(folder))):
+            done = child(folder, "--run", kind)
             base = base or float(done[0])
             print(
                 f"| {kind} | {float(done[0]):.1f} | {float(done[0]) / base:.2f} | {done[1]} MiB |", flush=True

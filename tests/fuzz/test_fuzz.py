@@ -10,7 +10,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.metrics import coverage_gap
-from tests.fuzz.calls import Tally, Target, fuzz_call, run_call, shrink
+from tests.fuzz.calls import Plan, Tally, Target, fuzz_call, run_call, shrink
 from tests.fuzz.files import fuzz_file
 from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import LEFT_OUT, SLOW, public_callables, targets
@@ -38,6 +38,26 @@ def test_mutated_calls_are_answered_or_refused(target: Target) -> None:
         if target.name not in SLOW or seed < 1:
             fuzz_call(target, seed, tally)
     assert not tally.failures, tally.report()
+
+
+# Found by long runs and mended: (target, seed, mutations).
+MENDED = (
+    ("audit", 500940801, (("bound", "scalar 31"),)),
+    ("audit of classes", 501040458, (("sample_rows", "scalar 26"),)),
+    ("audit of classes", 500980458, (("bound", "scalar 28"),)),
+    ("average_p_value", 500139769, (("p_values", "ragged"),)),
+    ("brier_decomposition", 501089182, (("pos_label", "scalar 22"), ("y_true", "huge"))),
+    ("calibration_slope", 500398969, (("probabilities", "tiny"),)),
+    ("change_over_time", 500680860, (("time", "no columns"),)),
+    ("estimate_shift_weights", 500040986, (("X_old", "too large"),)),
+)
+
+
+@pytest.mark.parametrize(("name", "seed", "plan"), MENDED, ids=lambda value: str(value)[:40])
+def test_what_long_runs_found_stays_mended(name: str, seed: int, plan: Plan) -> None:
+    target = next(target for target in TARGETS if target.name == name)
+    kind, seen = run_call(target, seed, plan)
+    assert kind in {"answer", "refused"}, seen
 
 
 def test_malformed_files_are_answered_or_refused(tmp_path: Path) -> None:

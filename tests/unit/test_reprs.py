@@ -127,6 +127,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "inference.SimulatedLaw": lambda: inference.SimulatedLaw(V),
     "inference.SymmetryTest": lambda: inference.symmetry_test(inference.Moments(9.0, 0.2, 1.5)),
     "inference.ViolationLaw": lambda: inference.ViolationLaw([inference.CoverageLaw(40, 0.1)] * 50, 0.9),
+    "engines.ResumableEngine": lambda: engines.ResumableEngine("work"),
     "inputs.Features": lambda: check_features(np.zeros((300, 40))),
     "integrations.CalipersEvaluator": integrations.CalipersEvaluator,
     "integrations.SkoreCheck": lambda: integrations.skore_checks()[0],

@@ -10,6 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import DoubtfulInputWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
+from calipers.inputs.option_checks import check_number
 
 
 def check_settings(
@@ -26,7 +27,7 @@ def check_settings(
     return {
         "seed": int(generator(shown).integers(2**31)),
         "random_state": shown,
-        "sample_rows": sample_rows,
+        "sample_rows": check_count(sample_rows, name="sample_rows"),
         "confidence": check_confidence(confidence),
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
         "bound": check_bound(bound, loss_range),
@@ -62,7 +63,7 @@ def check_bound(bound: Any, loss_range: Any) -> float | None:
         raise InputError(f"loss_range must rise, got {loss_range!r}.")
     if bound is None:
         return None
-    if not low <= float(bound) < high:
+    if not low <= check_number(bound, name="bound") < high:
         raise InputError(
             f"bound must lie in loss_range [{low:g}, {high:g}), got {bound!r}. It is the promised mean loss; "
             "give loss_range where a loss can be larger than 1."

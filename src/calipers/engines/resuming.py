@@ -55,6 +55,9 @@ class ResumableEngine(LocalEngine):
         self.folder = folder
         self._cache()  # a file in its place is refused before the work
 
+    def __repr__(self) -> str:
+        return f"ResumableEngine({str(self.folder)!r})"
+
     def reduce(self, pieces: Sequence[Piece], states: States, progress: Progress) -> States:
         """Absorb the pieces that no earlier run has absorbed, and store what is merged on the way."""
         cache = self._cache([_described(piece) for piece in pieces], states)

@@ -197,7 +197,7 @@ class _Problem:
         log_odds = self.design @ theta
         log_odds += self.offset
         likelihood = logistic_log_likelihood(log_odds, self.outcomes, self.weights)
-        with np.errstate(over="ignore"):  # a step that far is not taken
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that far is not taken
             penalty = 0.5 * float(self.precision @ (theta - self.start) ** 2)
         return _Point(theta, log_odds, likelihood, penalty - likelihood)
 

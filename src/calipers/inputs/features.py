@@ -116,7 +116,10 @@ def encode_categories(values: np.ndarray, name: str) -> tuple[np.ndarray, tuple[
     present = values[~missing].tolist()
     if all(isinstance(v, (bool, int, float, np.number, np.bool_)) for v in present):
         numbers = np.full(len(values), np.nan)
-        numbers[~missing] = np.array(present, dtype=float)
+        try:
+            numbers[~missing] = np.array(present, dtype=float)
+        except OverflowError:
+            raise InputError(f"{name} holds a whole number that is too large for a feature.") from None
         return numbers, None
     try:
         distinct = sorted(set(present), key=lambda v: (type(v).__name__, v))

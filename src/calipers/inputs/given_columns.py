@@ -54,7 +54,7 @@ _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
     "promised": lambda v, _: check_promised(v),
     "size": lambda v, _: check_vector(v, name="size", finite=False),
     "probabilities": lambda v, block: _probabilities(v, block.kernels),
-    "p_values": lambda v, block: v if np.ndim(v) == 1 or are_in_unit(v, block.kernels) else check_p_values(v),
+    "p_values": lambda v, block: _given_p_values(v, block.kernels),
     "sets": lambda v, _: check_sets(v),
     "intervals": lambda v, _: check_intervals(v),
     "ease": lambda v, _: check_vector(v, name="ease"),
@@ -66,6 +66,12 @@ _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {
     "time": lambda v, _: check_time(v),
     "sample_weight": lambda v, block: check_weights(v, block.n, part=True),
 }
+
+
+def _given_p_values(value: Any, compiled: Any) -> Any:
+    """p-values (n, K), or one per row."""
+    array = value if hasattr(value, "ndim") or is_frame(value) else as_numpy(value, name="p_values")
+    return array if np.ndim(array) == 1 or are_in_unit(array, compiled) else check_p_values(array)
 
 
 def _probabilities(value: Any, compiled: Any) -> Any:

@@ -338,8 +338,11 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
 def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "O":
         distinct_objects(labels, name)
-    positive = labels == check_label(pos_label, name="pos_label")
-    xp = namespace(labels)
+    xp, label = namespace(labels), check_label(pos_label, name="pos_label")
+    try:
+        positive = labels == label
+    except OverflowError:  # no label of this type is as large
+        positive = xp.zeros(labels.shape, dtype=xp.bool)
     distinct = np.unique(labels.astype(str)) if _is_text(labels) else xp.unique_values(labels)
     if len(distinct) > 2:
         raise InputError(

@@ -51,6 +51,22 @@ class _RepairedModel(BaseEstimator):
         # A fitted model and a repair need nothing further.
         return isinstance(self.repair, SavedRepair)
 
+    def __sklearn_clone__(self) -> Self:
+        # A copy without the training of the model would state nothing that the repair fits.
+        return type(self)(self.estimator, self.repair, groups=self.groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The evidence of a repair, two audits with their rows, is not needed to apply it.
+        state = dict(super().__getstate__())
+        if isinstance(self.repair, SavedRepair):
+            state["repair"] = SavedRepair(rule=self.repair.rule)
+        return state
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of X that the model was trained on."""
+        return int(self.estimator.n_features_in_)
+
     def predict(self, X: Any) -> Any:
         """The model's own prediction.
 

@@ -42,7 +42,10 @@ class TimeState(State):
     def absorb(self, block: Rows) -> None:
         """Count the rows of the block; times are kept as they were given, so that dates stay dates."""
         given = block.given["time"] if "time" in block.given else block["time"]
-        times = as_numpy(given, name="time").reshape(-1)
+        times = as_numpy(given, name="time")
+        if times.size != block.n:
+            raise InputError(f"time must have one entry per row, got shape {times.shape} for {block.n} rows.")
+        times = times.reshape(-1)
         promised: Any = block.get("promised")
         t = np.full(block.n, 1.0 - self.alpha) if promised is None else np.asarray(promised, dtype=float)
         self._add(TimeUnits.of_rows(times, t, block["covered"], block.weights))
