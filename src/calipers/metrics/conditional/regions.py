@@ -28,7 +28,7 @@ from calipers.metrics.conditional.conditions import (
     rule_in_words,
     simplified,
 )
-from calipers.metrics.conditional.row_split import random_split
+from calipers.metrics.conditional.row_split import REPETITIONS_ARE_SPLIT, random_split
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.promised_rows import PromisedRows, check_one_threshold, check_promised_rows
 from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
@@ -362,7 +362,7 @@ ENTRIES = (
         interval="Clopper-Pearson at the Sidak level on rows that did not choose the region",
         merge="gather",
         row_arguments=ROW_ARGUMENTS,
-        splits_rows=True,
+        scaled=REPETITIONS_ARE_SPLIT,
         weighted=True,
         randomized=True,
     ),

@@ -19,7 +19,7 @@ from calipers.inputs import (
     check_fraction,
     check_same_length,
 )
-from calipers.metrics.conditional.row_split import random_split
+from calipers.metrics.conditional.row_split import REPETITIONS_ARE_SPLIT, random_split
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.promised_rows import PromisedRows, check_one_threshold, check_promised_rows
 from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
@@ -385,7 +385,7 @@ ENTRIES = (
         interval="Clopper-Pearson on the rows that did not choose the slab",
         merge="gather",
         row_arguments=ROW_ARGUMENTS,
-        splits_rows=True,
+        scaled=REPETITIONS_ARE_SPLIT,
         weighted=True,
         randomized=True,
     ),
