@@ -55,6 +55,7 @@ def without(promise: Promise, *models: str) -> Promise:
 ROWS = (SIZES, EVENTS, TIES, CONSTANT, SINGLE)
 NO_EVENTS = (SIZES, TIES, CONSTANT, SINGLE)
 SMALL = (up_to(2000, SIZES), up_to(200, TIES), CONSTANT)
+HOPELESS = (Regime(600, "hopeless"),)
 LOSSES = (*up_to(200, SIZES, "hopeless"), Regime(2000), TIES[1], *CONSTANT, SINGLE[0])
 SCORES = (*up_to(2000, SIZES), *EVENTS, *TIES[1:], *CONSTANT)
 SETS = (*up_to(200, SIZES, "uneven"), TIES[1], *CONSTANT, SINGLE[0], Regime(200, n_calibration=19), Regime(5))
@@ -80,8 +81,8 @@ METRICS = (
     without(metric("calibration_tests", probability.scored("calibration_tests"), *ROWS), "hopeless", "uneven"),
     metric("smooth_calibration_error", probability.scored("smooth_calibration_error"), up_to(200, SIZES), EVENTS[1:2], TIES[1:2], CONSTANT, runs=DEAR),
     without(metric("multicalibration_error", probability.scored("multicalibration_error"), up_to(2000, SIZES), EVENTS, TIES, CONSTANT, runs=COSTLY), "hopeless", "uneven"),
-    metric("t_ss", difficulty.adaptive_sizes("t_ss"), *NO_EVENTS),
-    metric("rank_ss", difficulty.adaptive_sizes("rank_ss"), *NO_EVENTS),
+    metric("t_ss", difficulty.adaptive_sizes("t_ss"), *NO_EVENTS, HOPELESS),
+    metric("rank_ss", difficulty.adaptive_sizes("rank_ss"), *NO_EVENTS, HOPELESS),
     metric("deficit", difficulty.adaptive_sizes("deficit"), *NO_EVENTS),
     metric("excess", difficulty.adaptive_sizes("excess"), *NO_EVENTS),
     metric("difficulty_concordance", difficulty.adaptive_sizes("difficulty_concordance"), *SMALL, runs=COSTLY),

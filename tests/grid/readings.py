@@ -79,6 +79,13 @@ class Count:
                 missed.append(f"rejects {self.rejected[level]} of {self.tests} at {level:g}, bar {bar:g}")
         return missed
 
+    def is_beyond(self) -> bool:
+        """Whether the counts themselves lie beyond a bar, be it by chance."""
+        missed = bool(self.intervals) and self.held < self.bar * self.intervals
+        return missed or any(
+            bool(self.tests) and self.rejected[level] > bar * self.tests for level, bar in SIZE_BARS.items()
+        )
+
     def is_clear(self) -> bool:
         """Whether the counts lie on the safe side of what exact intervals and tests give."""
         share = 1.0 if self.level is None else self.level

@@ -16,7 +16,7 @@ from tests.grid.page import PAGE, counts_of, missing_numbers, page
 from tests.grid.promises import NO_PROMISE, PROMISES
 from tests.grid.readings import Count
 from tests.grid.regimes import Regime
-from tests.grid.running import read_records, run_cell, run_promise
+from tests.grid.running import decided, read_records, run_cell, run_promise
 
 ROOMS = (calipers.performance, calipers.calibration, calipers.conformal)
 
@@ -52,6 +52,7 @@ HARSHEST = (
     ("expected_calibration_error", Regime(200, "uneven")),
     ("efficiency", Regime(200, "near-perfect")),
     ("t_ss", Regime(200, "sound", "ties")),
+    ("rank_ss", Regime(600, "hopeless")),
     ("size_coverage_hsic", Regime(200, "sound", "constant")),
     ("coverage", Regime(200, n_calibration=19)),
     ("loss_ratio", Regime(20, "near-perfect")),
@@ -118,3 +119,11 @@ def test_counts_beyond_the_bar_are_told_from_noise():
     assert not Count(intervals=100, held=85).failures()
     assert Count(tests=100, rejected={0.05: 17, 0.01: 0}).failures()
     assert not Count(tests=100, rejected={0.05: 12, 0.01: 4}).failures()
+
+
+def test_counts_beyond_a_bar_by_chance_get_more_runs():
+    assert Count(intervals=100, held=92).is_beyond()
+    assert not Count(intervals=100, held=93).is_beyond()
+    assert Count(tests=100, rejected={0.05: 5, 0.01: 2}).is_beyond()
+    cell = Count(intervals=100, held=92).to_json()
+    assert decided({"doubtful": {"value": cell}, "clear": {"value": cell | {"held": 97}}}).keys() == {"clear"}

@@ -116,8 +116,10 @@ def t_ss(
     of the bin means. Rows with equal ease are shared between bins as in `t_cv`. Interval: delta method on
     the bin means, through Fisher's z, with the quantile of Student's t for as many rows as carry the noise
     (`calipers.inference.effective_quantile`: few with heavy tails or rare hard rows); it speaks of the
-    value expected at this number of rows and bins, which noise in the bin means pulls towards 0. Null: size
-    independent of rank and ease, by permutation. Cost: one sort, and one pass per shuffle.
+    value expected at this number of rows and bins, which noise in the bin means pulls towards 0. Where the
+    means do not differ the delta method does not hold: the interval leaves 0 out only where the two-sided
+    test rejects. Null: size independent of rank and ease, by permutation. Cost: one sort, and one pass per
+    shuffle.
 
     References
     ----------
@@ -276,6 +278,7 @@ def _fit(
     if law is None:
         why = "; ".join(filter(None, [why, NO_EXACT_LAW]))
     else:
+        low, high = _with_zero(low, high, law.p_value(value, "two-sided"), confidence)
         base["method"] += f", delta-method interval through Fisher's z, {law.n_draws} permutations of size"
     base["details"] |= {
         "slope": line.slope,
@@ -294,6 +297,19 @@ def _fit(
         reason=why,
         **fields,
     )
+
+
+def _with_zero(
+    low: float | None, high: float | None, p_value: float, confidence: float
+) -> tuple[float | None, float | None]:
+    """An interval that leaves 0 out only where the test rejects that sizes ignore difficulty.
+
+    Where they do, all bins have one mean size, the correlation of the means is noise divided by noise, and
+    the delta method, which needs a spread of the means, does not hold.
+    """
+    if low is None or high is None or p_value <= 1 - confidence:
+        return low, high
+    return min(low, 0.0), max(high, 0.0)
 
 
 def _undefined(means: np.ndarray) -> str:

@@ -362,7 +362,6 @@ ENTRIES = (
         interval="Clopper-Pearson at the Sidak level on rows that did not choose the region",
         merge="gather",
         row_arguments=ROW_ARGUMENTS,
-        splits_rows=True,
         scaled=REPETITIONS_ARE_SPLIT,
         weighted=True,
         randomized=True,

@@ -11,6 +11,8 @@ from calipers.exceptions import InputError
 from calipers.inputs import Features, Weights
 from calipers.metrics.promised_rows import PromisedRows
 
+# Why values change when whole weights are rescaled (`MetricEntry.scaled`).
+REPETITIONS_ARE_SPLIT = "repetitions of a row fall into either part, an importance weight stays with its row"
 _MOST_COLUMNS = 64
 # Repetitions of rows are dealt one by one up to so many; more of them by binomial numbers.
 _MOST_DEALT = 1 << 24

@@ -385,7 +385,6 @@ ENTRIES = (
         interval="Clopper-Pearson on the rows that did not choose the slab",
         merge="gather",
         row_arguments=ROW_ARGUMENTS,
-        splits_rows=True,
         scaled=REPETITIONS_ARE_SPLIT,
         weighted=True,
         randomized=True,
