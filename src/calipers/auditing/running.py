@@ -26,6 +26,7 @@ from calipers.engines.sources import ArraySource, Piece, Source, at_levels
 from calipers.exceptions import DeprecatedNameWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
 from calipers.inputs.files import FilePiece
+from calipers.inputs.option_checks import check_flag
 from calipers.inputs.rows import Rows
 from calipers.metrics.states.reading_as import ReadingAs
 from calipers.metrics.states.sampling import Sample, SampleState
@@ -65,6 +66,7 @@ def audit(
     row_id: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
+    label_conditional: bool = False,
     classes: Any = None,
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -139,6 +141,9 @@ def audit(
         Allowed miscoverage.
     n_calibration : int, optional
         Rows the predictor was conformalised on. Its luck is then allowed for exactly.
+    label_conditional : bool
+        Whether coverage was promised for every true class (thresholds class by class). Without it coverage by
+        true class is described, not tested: even a perfect predictor does not keep it.
     classes : sequence of K labels, optional
         The label of every column.
     sample_weight : array of shape (n,), optional
@@ -201,7 +206,9 @@ def audit(
         "seed": seed, "random_state": given_seed, "sample_rows": sample_rows,
         "confidence": check_confidence(confidence),
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
-        "bound": check_bound(bound, loss_range), "loss_range": (float(loss_range[0]), float(loss_range[1])),
+        "label_conditional": check_flag(label_conditional, name="label_conditional"),
+        "bound": check_bound(bound, loss_range),
+        "loss_range": (float(loss_range[0]), float(loss_range[1])),
     }  # fmt: skip
     if source is None:
         rows = rows_of_arguments(
@@ -461,6 +468,8 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         "not_applicable": "not asked",
     }
     answer = "kept" if finding.severity == "note" else answers[finding.outcome]
+    if answer == "kept" and finding.details.get("descriptive"):
+        answer = "descriptive"
     evidence = finding.evidence
     p = finding.details.get("p_adjusted")
     return PromiseCell(

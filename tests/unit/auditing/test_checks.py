@@ -201,7 +201,7 @@ def test_a_place_without_evidence_of_its_own_is_not_named() -> None:
     m = measured(y, intervals=intervals, X=X, code="CAL202")
     level = m.design.levels[0]
     weak = {rule: replace(e, p_value=0.4) for rule, e in regions.regions_below(m, level).items()}
-    with patch.object(features, "regions_below", return_value=weak):
+    with patch.object(regions, "regions_below", return_value=weak):
         assert "Worst where" not in features.by_features(m, level).fault
 
 
