@@ -34,7 +34,7 @@ def false_statements(audit: Any, given: Mapping[str, Any]) -> list[str]:
 
 
 def _problems(finding: Any, audit: Any, plain: Plain) -> Iterator[str]:
-    text, facts = _without_names(finding), _facts(finding, audit, plain)
+    text, facts = _without_names(finding).replace(" points ", " % "), _facts(finding, audit, plain)
     if finding.code == "CAL601" and (ends := FORECAST.search(text)):
         yield from _not_outward(ends, audit)
         text = text.replace(ends[0], "")
@@ -62,13 +62,24 @@ def _not_outward(ends: re.Match[str], audit: Any) -> Iterator[str]:
 def _without_names(finding: Any) -> str:
     """The sentence without labels, rules and ranges, whose numbers are names."""
     text = finding.sentence
-    text = re.sub(r"In group .+? the (sets|intervals)", "the", text)
+    text = (
+        text.replace(str(finding.where).removesuffix(str(finding.details.get("tag", ""))), "")
+        if finding.where
+        else text
+    )
+    text = re.sub(r"In group .+? (?=the |\d)", "", text)
+    text = re.sub(r"In class \S+ (?=the |\d)|in class \S+", "", text)
+    text = re.sub(r"(?<=[Ss]ince )\S+|From \S+ to \S+|from row \d+", "", text)
+    text = re.sub(r"(Most where|best, unconfirmed by other rows:) .+? \(", "(", text)
+    text = re.sub(r"\((probability|coverage|quantile|promised)[^)]*\)", "", text)
+    text = re.sub(r"stated [\d.]+ % quantile|quantile stated for [\d.]+ %", "quantile", text)
+    text = re.sub(r"probability of class \S+ states", "states", text)
     text = re.sub(r"Where .+? the (sets|intervals)", "the", text)
     text = re.sub(r"Worst where .+? \(", "(", text)
     text = re.sub(r"of class \S+ differs", "differs", text)
     text = re.sub(r"probabilities (from|up to|above) .+? \(", "(", text)
     text = re.sub(r"along .+? \(", "(", text)
-    return re.sub(r"In the \d+\w\w ", "In the ", text)
+    return re.sub(r"\d+\w\w of \d+ parts", "", text)
 
 
 def _facts(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -77,27 +88,26 @@ def _facts(finding: Any, audit: Any, plain: Plain) -> list[float]:
 
 
 def _coverage(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    if "stated mass" in finding.sentence:
-        kept, mass = plain.stated_sets
-        return [float(kept.mean()), float(mass.mean())]
-    return [plain.coverage, 500.0]
+    kept, promised = plain.promise(finding.details["promise"])
+    return [float(kept.mean()), float(promised.mean()), 500.0]
 
 
 def _stated_there(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """What was stated on average and what happened, in the rows that the finding is about."""
     if finding.outcome != "fault":
         return []
-    there = audit.rows_of(finding.code)
-    if "stated mass" in finding.details["promise"]:
-        happened, stated = plain.stated_sets
-    else:
-        stated, happened = plain.probability
+    happened, stated = plain.promise(finding.details["promise"])
+    there = _rows(finding, audit, plain)
     facts = [
+        float(finding.evidence),  # the points of CAL505 are those of fitted models
+        float(happened.mean()),
         float(stated[there].mean()),
         float(happened[there].mean()),
         float(there.sum()),
         float(there.mean()),
     ]
+    if "so corrected" in finding.sentence:
+        facts.append(float(plain.corrected(happened, stated)[there].mean()))
     span = finding.evidence.details.get("interval")
     inside = [] if span is None else plain.in_range(stated[there], happened[there].astype(float), tuple(span))
     return [*facts, *inside]
@@ -108,17 +118,61 @@ def _uniformity(finding: Any, audit: Any, plain: Plain) -> list[float]:
 
 
 def _group(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    named = re.search(r"In group (.+?) the (sets|intervals)", finding.sentence)
-    if named is None:
+    return _stated_there(finding, audit, plain)
+
+
+def _rows(finding: Any, audit: Any, plain: Plain) -> np.ndarray:
+    """The rows that a fault names, found by its words; they must be those of `rows_of`."""
+    there = audit.rows_of(finding.code)
+    named = plain.place(re.sub(r" at quantile .*", "", finding.where))
+    assert named is None or np.array_equal(named, there), (finding.where, named.sum(), there.sum())
+    return there
+
+
+def _true_classes(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """Shares and rows of every true class."""
+    kept, _ = plain.promise(finding.details["promise"])
+    classes = [plain.y == k for k in np.unique(plain.y)]
+    return [float(f) for mask in classes for f in (kept[mask].mean(), mask.sum())] + [float(kept.mean())]
+
+
+def _over_time(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """What was stated and what happened since the change, and otherwise."""
+    if finding.outcome != "fault":
         return []
-    assert plain.groups is not None
-    there = plain.groups == named[1]
-    return [float(plain.covered[there].mean()), float(there.sum()), plain.coverage]
+    happened, stated = plain.promise(finding.details["promise"])
+    inside = plain.place(finding.sentence)
+    assert inside is not None
+    assert np.array_equal(inside, audit.rows_of(finding.code))
+    return [float(v[mask].mean()) for mask in (inside, ~inside) for v in (happened, stated)]
+
+
+def _quantiles(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """Share of outcomes below the quantile, or of PIT values up to a level, and that level."""
+    if finding.outcome != "fault":
+        return []
+    if finding.details["promise"] == "PIT":
+        pit = np.asarray(plain.given["pit"])
+        levels = [(k / plain.n, v) for k, v in enumerate(np.sort(pit), 1)]
+        return [float(v) for pair in levels for v in pair]
+    happened, stated = plain.promise(finding.where)
+    return [float(happened.mean()), float(stated.mean())]
+
+
+def _mean_loss(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """The mean loss of all rows, or of the group, and the bound."""
+    there = np.ones(plain.n, dtype=bool)
+    if finding.code == "CAL603" and finding.outcome == "fault":
+        there = _rows(finding, audit, plain)
+    mean = float(plain.loss[there].mean())
+    return [mean, float(plain.given["bound"])]
 
 
 def _features(finding: Any, audit: Any, plain: Plain) -> list[float]:
     if finding.evidence is None:
         return []
+    if "hits" not in finding.evidence.details:  # excess risk of a promise per row
+        return _stated_there(finding, audit, plain)
     hits, rows = (np.asarray(finding.evidence.details[key]) for key in ("hits", "rows"))
     assert rows.sum() == plain.n
     assert hits.sum() == plain.covered.sum()
@@ -127,7 +181,8 @@ def _features(finding: Any, audit: Any, plain: Plain) -> list[float]:
         for name, e in audit.estimates.items()
         if name.startswith("coverage where ") and "mass" in e.details
     ]
-    return [*(hits / rows).tolist(), *masses]
+    there = [float(audit.rows_of(finding.code).mean())] if finding.outcome == "fault" else []
+    return [*(hits / rows).tolist(), *masses, *there]
 
 
 def _region(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -172,19 +227,28 @@ def _narrow(finding: Any, audit: Any, plain: Plain) -> list[float]:
 def _difficulty(finding: Any, audit: Any, plain: Plain) -> list[float]:
     if not finding.sentence.startswith("In the "):
         return []
-    if "stated mass" in finding.details["promise"]:
-        return _stated_there(finding, audit, plain)
     there = plain.part(finding.sentence)
-    empty = float((plain.size[there] == 0).mean())
-    return [float(plain.covered[there].mean()), float(there.sum()), plain.coverage, empty]
+    sized = plain.intervals is not None or plain.sets is not None
+    empty = float((plain.size[there] == 0).mean()) if sized else 0.0
+    return [*_stated_there(finding, audit, plain), empty]
 
 
 def _follows(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    return [plain.rank_correlation(plain.size), plain.rank_correlation(plain.hardness)]
+    if plain.ease is None and plain.P is None:  # what a model of the features foretells
+        own = [float(e) for name, e in audit.estimates.items() if name.startswith("correlation of ")]
+        return [*own, _four_digits(float(plain.size[0]))]
+    sizes = [plain.rank_correlation(plain.size.round(9)), _four_digits(float(plain.size[0]))]
+    return [*sizes, plain.rank_correlation(plain.hardness)]
+
+
+def _four_digits(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def _top(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    assert plain.P is not None
+    if plain.P is None:
+        happened, stated = plain.promise("promised probability")
+        return _calibration(finding, plain, stated, happened.astype(float))
     stated, happened = np.minimum(plain.P.max(axis=1), 1.0), plain.right.astype(float)
     return _calibration(finding, plain, stated, happened)
 
@@ -206,6 +270,11 @@ def _calibration(finding: Any, plain: Plain, stated: np.ndarray, happened: np.nd
 
 def _forecast(finding: Any, audit: Any, plain: Plain) -> list[float]:
     name = next(name for name in audit.estimates if " of the next " in name)
+    changed = re.search(r"[Ss]ince (\S+) the|from row (\d+)", finding.sentence)
+    if finding.outcome == "fault" and changed:
+        words = f"since {changed[1]}" if changed[1] else ""
+        inside = plain.place(words) if words else np.arange(plain.n) >= int(changed[2])
+        return [float(plain.loss[mask].mean()) for mask in (inside, ~inside)]
     stated = audit.estimates[name]
     rows = re.search(r"the next (\d+) rows", name)
     facts = [float(plain.loss.mean()), stated.low, stated.high, stated.confidence, plain.later_scores_worse]
@@ -216,25 +285,30 @@ _OF_CODE = {
     "CAL101": _coverage, "CAL102": _coverage, "CAL103": _uniformity, "CAL201": _group, "CAL202": _features,
     "CAL203": _region, "CAL301": _sizes, "CAL302": _narrow, "CAL401": _difficulty, "CAL402": _follows,
     "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL504": _stated_there, "CAL505": _stated_there,
-    "CAL508": _stated_there, "CAL601": _forecast,
+    "CAL508": _difficulty, "CAL601": _forecast, "CAL204": _over_time, "CAL205": _true_classes,
+    "CAL506": _over_time, "CAL507": _quantiles, "CAL602": _mean_loss, "CAL603": _mean_loss,
 }  # fmt: skip
 
 
 def _false_comparisons(finding: Any, plain: Plain) -> Iterator[str]:
     """Words such as "less often" and "narrower" that the numbers do not bear out."""
     fault = finding.outcome == "fault"
-    level = fault and finding.code in ("CAL101", "CAL102")
-    if level and (finding.code == "CAL101") != (plain.coverage < plain.promised_on_average):
-        yield f"coverage {plain.coverage:.4f} is on the other side of {plain.promised_on_average}"
-    if fault and finding.code == "CAL201":
-        share = _group(finding, None, plain)[0]
+    if fault and finding.code in ("CAL101", "CAL102"):
+        kept, promised = (float(v.mean()) for v in plain.promise(finding.details["promise"]))
+        if (finding.code == "CAL101") != (kept < promised):
+            yield f"coverage {kept:.4f} is on the other side of {promised}"
+    if finding.code in ("CAL602", "CAL603") and fault and finding.details["effect"] <= 0:
+        yield "the bound is kept"
+    if fault and finding.code == "CAL201" and plain.groups is not None and plain.P is None:
+        there = plain.groups == finding.where.removeprefix("group ")
+        share = float(plain.covered[there].mean())
         if "under-covered" in finding.title and share >= plain.promised:
             yield f"the group covers {share:.4f}, it is not under-covered"
         if share >= plain.coverage:
             yield "the group is not covered less often than all rows"
     if fault and finding.code == "CAL302" and float(finding.evidence) <= 0:
         yield "nothing is saved"
-    if finding.code in ("CAL501", "CAL502") and fault:
+    if finding.code in ("CAL501", "CAL502") and fault and plain.P is not None:
         _, stated, happened = _top(finding, None, plain)[1:]
         if ("less often" in finding.sentence) != (happened < stated):
             yield "more and less are exchanged"
@@ -266,6 +340,8 @@ def _contradicts(estimate: Any) -> bool:
 
 
 def _expected(name: str, plain: Plain) -> float | None:
+    if name.endswith("and difficulty") and plain.ease is None and plain.P is None:
+        return None  # difficulty is what a model of the features foretells
     if name.startswith("size saved by "):
         return plain.saved(name.removeprefix("size saved by "))
     simple = {

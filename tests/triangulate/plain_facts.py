@@ -13,6 +13,9 @@ import pandas as pd
 PARTS = {"tenth": 10, "fifth": 5, "quarter": 4, "half": 2}
 
 
+_ROWS = ("y_true", "covered", "loss", "pit")
+
+
 class Plain:
     """The arguments of an audit at one level, and what follows from them.
 
@@ -20,15 +23,20 @@ class Plain:
     """
 
     def __init__(self, given: Mapping[str, Any], alpha: float) -> None:
-        self.y = np.asarray(given["y_true"])
+        self.given = dict(given)
+        self.y = np.asarray(given["y_true"]) if given.get("y_true") is not None else None
         self.alpha, self.promised = alpha, 1.0 - alpha
         matrices = ("intervals", "sets", "p_values", "probabilities")
         self.intervals, self.given_sets, self.p_values, self.P = (
             None if given.get(name) is None else np.asarray(given[name]) for name in matrices
         )
-        self.groups = None if given.get("groups") is None else np.asarray(given["groups"]).astype(str)
+        groups = given.get("groups")
+        self.attributes = {name: np.asarray(own).astype(str) for name, own in groups.items()} if isinstance(
+            groups, dict
+        ) else {}  # fmt: skip
+        self.groups = None if groups is None or self.attributes else np.asarray(groups).astype(str)
         self.ease = None if given.get("ease") is None else np.asarray(given["ease"], dtype=float)
-        self.n = len(self.y)
+        self.n = len(next(np.asarray(v) for k, v in given.items() if k in _ROWS and v is not None))
 
     @cached_property
     def sets(self) -> np.ndarray | None:
@@ -39,6 +47,8 @@ class Plain:
 
     @cached_property
     def covered(self) -> np.ndarray:
+        if self.given.get("covered") is not None:
+            return np.asarray(self.given["covered"], dtype=bool)
         if self.intervals is not None:
             return (self.intervals[:, 0] <= self.y) & (self.y <= self.intervals[:, 1])
         if self.sets is None:
@@ -71,6 +81,8 @@ class Plain:
 
     @cached_property
     def size(self) -> np.ndarray:
+        if self.given.get("size") is not None:
+            return np.asarray(self.given["size"], dtype=float)
         if self.intervals is not None:
             return np.asarray(self.intervals[:, 1] - self.intervals[:, 0])
         assert self.sets is not None
@@ -85,8 +97,59 @@ class Plain:
         """Larger is easier."""
         if self.ease is not None:
             return self.ease
-        assert self.P is not None
-        return self.P.max(axis=1)
+        if self.P is not None:
+            return self.P.max(axis=1)
+        if self.given.get("quantiles") is not None:
+            Q = np.asarray(self.given["quantiles"])
+            return -np.log(Q[:, -1] - Q[:, 0]).round(9)
+        return -np.log(self.size).round(9)
+
+    def promise(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Whether a promise came true, by its name in the table of promises, and its probability."""
+        if name.startswith("quantile "):
+            level = float(name.removeprefix("quantile "))
+            if self.given.get("pit") is not None:
+                return np.asarray(self.given["pit"]) <= level, np.full(self.n, level)
+            column = list(self.given["quantile_levels"]).index(level)
+            return self.y <= np.asarray(self.given["quantiles"])[:, column], np.full(self.n, level)
+        if name.startswith("coverage of sets implied"):
+            return self.stated_sets
+        if name.startswith("probability of the top"):
+            return self.right, np.minimum(self.P.max(axis=1), 1.0)
+        if name.startswith("probability"):
+            return self.probability[::-1]
+        if name == "promised probability":
+            return self.covered, np.asarray(self.given["promised"], dtype=float)
+        return self.covered, np.full(self.n, self.promised)
+
+    @staticmethod
+    def corrected(happened: np.ndarray, stated: np.ndarray) -> np.ndarray:
+        """Stated probabilities by the logistic map that fits all rows best; certainties as they are."""
+        from sklearn.linear_model import LogisticRegression
+
+        inner = (stated > 0) & (stated < 1)
+        odds = np.clip(np.log(stated[inner] / (1 - stated[inner])), -16, 16)[:, None]
+        found = stated.copy()
+        model = LogisticRegression(C=1e9, tol=1e-9, max_iter=5000).fit(odds, happened[inner])
+        found[inner] = model.predict_proba(odds)[:, 1]
+        return found
+
+    def place(self, words: str) -> np.ndarray | None:
+        """Rows of a group, class, part along difficulty or stretch of time by its name; None for others."""
+        if since := re.match(r"(?:since|Since|From) (\S+)(?: to (\S+))?", words):
+            time = np.asarray(self.given["time"])
+            first, last = (
+                None if word is None else np.array(word).astype(time.dtype) for word in since.groups()
+            )
+            return (time >= first) & (True if last is None else time <= last)
+        if words.startswith("class "):
+            return self.y.astype(str) == words.removeprefix("class ")
+        if words.startswith("group ") and self.groups is not None:
+            return self.groups == words.removeprefix("group ")
+        if words.startswith("group "):
+            parts = [part.split("=") for part in words.removeprefix("group ").split(" and ")]
+            return np.all([self.attributes[name] == label for name, label in parts], axis=0)
+        return self.part(words) if re.search(r"(tenth|fifth|quarter|half|parts)", words) else None
 
     @cached_property
     def hardness(self) -> np.ndarray:
@@ -105,6 +168,8 @@ class Plain:
     @cached_property
     def loss(self) -> np.ndarray:
         """The loss of the forecast: errors of the top label, errors of the middle, or misses."""
+        if self.given.get("loss") is not None:
+            return np.asarray(self.given["loss"], dtype=float)
         if self.P is not None:
             return (~self.right).astype(float)
         if self.intervals is not None and np.isfinite(self.intervals).all():
@@ -118,15 +183,16 @@ class Plain:
         return 0.0 if np.isnan(found) else float(found)
 
     def part(self, words: str) -> np.ndarray:
-        """Rows of a part along difficulty, such as "2nd hardest fifth"; equal ease stays together."""
-        order = re.search(r"(?:(\d+)\w\w )?(hardest|easiest) (tenth|fifth|quarter|half)", words)
+        """Rows of a part along difficulty: "hardest fifth" or "2nd of 5 parts"; equal ease stays together."""
+        order = re.search(r"(?:(\d+)\w\w of (\d+) parts|(hardest|easiest) (tenth|fifth|quarter|half))", words)
         assert order, words
-        count = PARTS[order[3]]
+        count = int(order[2]) if order[2] else PARTS[order[4]]
         ranked = np.sort(self.difficulty)
         ends = [ranked[int(np.ceil(self.n * k / count)) - 1] for k in range(1, count)]
         codes = (self.difficulty[:, None] > np.array(ends)).sum(axis=1)
-        wanted = codes.max() if order[2] == "easiest" else int(order[1] or 1) - 1
-        return np.asarray(codes == wanted)
+        tight = np.unique(codes, return_inverse=True)[1]
+        wanted = tight.max() if order[3] == "easiest" else int(order[1] or 1) - 1
+        return np.asarray(tight == wanted)
 
     def calibration_error(self, stated: np.ndarray, happened: np.ndarray) -> float:
         """Range of the cumulative difference along the stated probability, ties together."""
@@ -143,12 +209,14 @@ class Plain:
     def later_scores_worse(self) -> float:
         """Chance that a row of the later half of the file has the larger fine loss; ties count half."""
         loss = self.loss
-        if self.P is not None:
+        if self.P is not None and self.given.get("loss") is None:
             chosen = np.eye(self.P.shape[1])[self.y]
             loss = ((self.P - chosen) ** 2).sum(axis=1) / (2 if self.P.shape[1] == 2 else 1)
             loss = np.round(loss, 12)
         ranks = pd.Series(loss).rank().to_numpy()
         later = np.arange(self.n) >= self.n // 2
+        if (time := self.given.get("time")) is not None:
+            later = np.asarray(time) > np.sort(np.asarray(time))[(self.n + 1) // 2 - 1]
         m = int(later.sum())
         return float((ranks[later].sum() - m * (m + 1) / 2) / (m * (self.n - m)))
 

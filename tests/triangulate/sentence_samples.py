@@ -104,9 +104,131 @@ def cifar(seed: int) -> Given:
     return {"y_true": y[rows], "probabilities": P[rows], "sets": lac(P[rows]) <= (0.7, 0.99)[seed % 2]}
 
 
+def _marks(rng: np.random.Generator, n: int) -> Given:
+    """Two attributes and days."""
+    return {
+        "groups": {"sex": rng.choice(["f", "m"], n), "site": rng.choice(["a", "b", "c"], n)},
+        "time": np.datetime64("2024-01-01") + np.arange(n) // 10,
+    }
+
+
+def _spoilt(seed: int, marks: Given, n: int) -> np.ndarray:
+    """Rows in which a promise is broken: none, a group, an intersection, or the later ones."""
+    sex, site = (np.asarray(marks["groups"][name]) for name in ("sex", "site"))
+    return (np.zeros(n, dtype=bool), site == "b", (sex == "f") & (site == "a"), np.arange(n) > 0.6 * n)[
+        seed % 4
+    ]
+
+
+def over_time(seed: int) -> Given:
+    """Intervals with attributes, days and a point prediction that is the middle."""
+    rng, n = np.random.default_rng([3, seed]), 1200
+    marks, X = _marks(rng, n), rng.normal(size=(n, 2))
+    noise = rng.normal(size=n) * np.where(_spoilt(seed, marks, n), 1.9, 1.0)
+    half = 1.645 * np.exp(0.3 * X[:, 1]) if seed % 2 else np.full(n, 1.9)
+    ends = np.column_stack([X[:, 0] - half, X[:, 0] + half])
+    return {"y_true": X[:, 0] + noise, "intervals": ends} | marks | ({"X": X} if seed % 3 else {})
+
+
+def grouped_probabilities(seed: int) -> Given:
+    """Two or three classes with attributes, days and features; probabilities too high in some rows."""
+    rng, n = np.random.default_rng([4, seed]), 1500
+    marks, X = _marks(rng, n), rng.normal(size=(n, 2))
+    off = _spoilt(seed, marks, n)
+    if seed % 2:
+        stated = 0.2 + 0.6 / (1 + np.exp(-X[:, 0]))
+        y = (rng.random(n) < stated - 0.15 * off).astype(int)
+        P = np.column_stack([1 - stated, stated])
+    else:
+        P = rng.dirichlet(np.full(3, 0.5), size=n)
+        true = np.where(off[:, None], 0.7 * P + 0.1, P)
+        y = (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    return {"y_true": y, "probabilities": P, "X": X} | marks
+
+
+def quantiles(seed: int) -> Given:
+    """Three quantiles, some too close, some shifted, with attributes and days."""
+    rng, n = np.random.default_rng([5, seed]), 1000
+    marks, spread = _marks(rng, n), np.exp(0.4 * rng.normal(size=n))
+    y = spread * rng.normal(size=n) * np.where(_spoilt(seed, marks, n), 2.0, 1.0)
+    Q = np.outer(spread, [-1.2816, 0.0, 1.2816]) * (0.8 if seed % 3 == 2 else 1.0)
+    return {"y_true": y, "quantiles": Q, "quantile_levels": [0.1, 0.5, 0.9]} | marks
+
+
+def pit(seed: int) -> Given:
+    """PIT values that are even, too far out or shifted."""
+    rng, n = np.random.default_rng([6, seed]), 900
+    marks = _marks(rng, n)
+    u = rng.beta(*((1, 1), (0.6, 0.6), (1.5, 1.0))[seed % 3], size=n)
+    return {"pit": np.where(_spoilt(seed, marks, n), u**2, u)} | marks
+
+
+def losses(seed: int) -> Given:
+    """Losses with a bound that is kept, or broken everywhere, in a group or of late."""
+    rng, n = np.random.default_rng([7, seed]), 1000
+    marks = _marks(rng, n)
+    mean = np.where(_spoilt(seed, marks, n), 0.2, 0.09)
+    return {"loss": rng.beta(3 * mean, 3 * (1 - mean)), "bound": (0.1, 0.05)[seed % 5 == 4]} | marks
+
+
+def outcomes(seed: int) -> Given:
+    """Promises found elsewhere, at one level with a size, or with a probability per row."""
+    rng, n = np.random.default_rng([8, seed]), 1200
+    marks, size = _marks(rng, n), rng.gamma(3.0, size=n)
+    off = 0.2 * _spoilt(seed, marks, n)
+    if seed % 2:
+        return {"covered": rng.random(n) < 0.9 - off, "size": size} | marks
+    t = rng.uniform(0.5, 0.95, n)
+    return {"covered": rng.random(n) < t - off, "promised": t} | marks
+
+
+def adult(seed: int) -> Given:
+    """Incomes by a logistic regression, with sex and race, and sets of the training shares."""
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    train, test = (pd.read_csv(DATA / f"adult_{part}.csv.gz") for part in ("train", "test"))
+    names = ["age", "education-num", "hours-per-week", "capital-gain"]
+    names = [name for name in names if name in train] or train.select_dtypes("number").columns[:4].tolist()
+    rows = np.random.default_rng(seed).choice(len(test), 2500, replace=False)
+    scale = StandardScaler().fit(train[names])
+    label = train.columns[-1]
+    positive = max(train[label].unique())
+    model = LogisticRegression().fit(scale.transform(train[names]), train[label] == positive)
+    part = test.iloc[rows]
+    P = model.predict_proba(scale.transform(part[names])) ** (1.0, 2.0)[seed % 2]
+    given = {
+        "y_true": (part[label] == positive).to_numpy().astype(int),
+        "X": part[names].to_numpy(dtype=float),
+    }
+    given["groups"] = {"sex": part["sex"].to_numpy(), "race": part["race"].to_numpy()}
+    return given | {"probabilities": P / P.sum(axis=1, keepdims=True)}
+
+
+def housing(seed: int) -> Given:
+    """House prices with intervals of one width, or scaled by the rooms, of a line."""
+    import pandas as pd
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
+    table = pd.read_csv(DATA / "regression" / "california_housing.csv.gz").dropna()
+    X, y = StandardScaler().fit_transform(table.iloc[:, :-1]), table.iloc[:, -1].to_numpy() / 1e5
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, rest = order[:3000], order[3000:6000]
+    middle = Ridge().fit(X[train], y[train]).predict(X)
+    half = np.full(len(y), np.quantile(np.abs(y - middle)[train], 0.9))
+    half = half * (np.exp(0.3 * X[:, 0]) if seed % 2 else 1.0)
+    ends = np.column_stack([middle - half, middle + half])[rest]
+    return {"y_true": y[rest], "intervals": ends, "X": X[rest][:, :5], "groups": (X[rest, 6] > 0).astype(str)}
+
+
 KINDS: dict[str, Callable[[int], Given]] = {
     "intervals": intervals, "probabilities": probabilities, "sets": sets, "p_values": p_values,
-    "digits": digits, "diabetes": diabetes,
+    "digits": digits, "diabetes": diabetes, "over_time": over_time, "quantiles": quantiles, "pit": pit,
+    "grouped_probabilities": grouped_probabilities, "losses": losses, "outcomes": outcomes,
 }  # fmt: skip
 if (DATA / "cifar10_resnet50_val_test.npz").exists():
     KINDS["cifar"] = cifar
+if (DATA / "adult_test.csv.gz").exists():
+    KINDS |= {"adult": adult, "housing": housing}

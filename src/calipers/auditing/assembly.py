@@ -95,6 +95,8 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         "not_applicable": "not asked",
     }
     answer = "kept" if finding.severity == "note" else answers[finding.outcome]
+    if answer == "kept" and finding.details.get("descriptive"):
+        answer = "descriptive"
     evidence = finding.evidence
     p = finding.details.get("p_adjusted")
     return PromiseCell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from calipers.auditing.promises import IMPLIED_SETS
 from calipers.results import Finding, severity_rank
 
 # (explained, explaining): the first says the same as the second, seen through another number.
@@ -15,14 +16,13 @@ _SAME_FAULT = (
 )
 # Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
 _IMPLIED = {
-    "CAL101": ("CAL503", "CAL501", "CAL502"),
-    "CAL102": ("CAL503", "CAL501", "CAL502"),
+    "CAL101": ("CAL501", "CAL502", "CAL503"),
+    "CAL102": ("CAL501", "CAL502", "CAL503"),
     "CAL201": ("CAL504",),
     "CAL202": ("CAL505", "CAL504"),
     "CAL204": ("CAL506",),
-    "CAL401": ("CAL503", "CAL501", "CAL502", "CAL508"),
+    "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
 }
-STATED_SETS = "coverage of sets of stated mass"
 
 
 def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
@@ -35,8 +35,11 @@ def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
         if explaining == "CAL503" and not binary:
             continue
         _fold(found, explained, explaining)
+    if "CAL402" in found and found["CAL402"].details.get("by_features"):
+        # Intervals that do not follow the features miss where these say so.
+        _fold(found, "CAL402", "CAL202")
     for explained, several in _IMPLIED.items():
-        if explained in found and str(found[explained].details.get("promise", "")).startswith(STATED_SETS):
+        if explained in found and str(found[explained].details.get("promise", "")).startswith(IMPLIED_SETS):
             for explaining in several:
                 _fold(found, explained, explaining)
     return list(found.values())

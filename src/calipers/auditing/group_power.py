@@ -120,7 +120,7 @@ def hypergeometric_tail(misses: np.ndarray, total: np.ndarray, inside: int, outs
         _log_choose(inside, k) + _log_choose(outside, total - k) - _log_choose(inside + outside, total)
     )
     found = np.where(possible, np.exp(log_chance), 0.0).sum(axis=0)
-    return np.clip(np.where(upwards, found, 1.0 - found), 0.0, 1.0)
+    return np.asarray(np.clip(np.where(upwards, found, 1.0 - found), 0.0, 1.0))
 
 
 def _log_choose(n: int, k: np.ndarray) -> np.ndarray:

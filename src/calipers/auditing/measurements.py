@@ -55,6 +55,8 @@ class Design:
         Promised bound of the mean loss.
     loss_range : (float, float)
         Smallest and largest loss there can be.
+    label_conditional : bool
+        Whether coverage was promised for every true class.
     quick : bool
         Whether models along the features are small: for audits that are one of several, such as those before
         and after a repair. Their tests are exact for any model.
@@ -70,6 +72,7 @@ class Design:
     bound: float | None = None
     loss_range: tuple[float, float] = (0.0, 1.0)
     random_state: int | None = None
+    label_conditional: bool = False
     quick: bool = False
 
     @property
@@ -105,11 +108,12 @@ class Design:
     def have(self) -> frozenset[str]:
         """Words for what was given: "prediction", "p_values", "probabilities", "X", "groups", "ease", ...
 
-        "difficulty" stands for an ease that was given, or probabilities whose largest one can stand in.
+        "difficulty" stands for an ease that was given, or what stands in: the largest probability, the width
+        of intervals, the size beside ``covered``, the reach of the quantiles.
         """
         present = {
             "prediction": bool(self.promises_of(("coverage", "stated"))),
-            "difficulty": self.head.get("difficulty") is not None,
+            "difficulty": self.head.get("ease_or_size") is not None,
             "bound": self.bound is not None,
             "distribution": any(name in self.head.given for name in ("quantiles", "pit")),
             "stated": any(name in self.head.given for name in ("probabilities", "promised")),

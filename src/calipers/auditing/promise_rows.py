@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special, stats
 
+from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promises import Promise
 from calipers.inference import (
     FEWEST_CLUSTERS,
+    clopper_pearson,
     cluster_sign_test,
     design_effect,
     fit_logistic,
     logistic_log_likelihood,
 )
 from calipers.inputs.rows import Rows
+from calipers.results.formatting import format_percent
 
 # Log-odds beyond this are certainties: exp(-16) is one in nine million.
 _CERTAIN = 16.0
@@ -71,6 +74,21 @@ class PromiseRows:
         """Rows that count as one independent row, on average."""
         return 1.0 if self.cluster is None else design_effect(self.residuals, self.cluster)
 
+    def share_interval(self, confidence: float) -> tuple[float, float]:
+        """Clopper-Pearson interval of the share of kept promises, at the design effect of clusters.
+
+        What was promised with certainty and kept, such as a set of all labels, has no noise.
+        """
+        certain = (self.promised == 1) & self.kept
+        n, open_rows = len(self.kept), int(np.count_nonzero(~certain))
+        if not open_rows:
+            return 1.0, 1.0
+        hits = int(np.count_nonzero(self.kept & ~certain))
+        effect = self.design_effect
+        ends = clopper_pearson(hits / effect, open_rows / effect, confidence=confidence)
+        low, high = (float((n - open_rows + open_rows * float(end)) / n) for end in ends)
+        return low, high
+
     def sign_test(
         self, statistic: Callable[[np.ndarray], np.ndarray], generator: np.random.Generator
     ) -> float | None:
@@ -78,6 +96,18 @@ class PromiseRows:
         if self.cluster is None:
             raise RuntimeError("a sign test needs clusters")
         return cluster_sign_test(self.residuals, self.cluster, statistic, generator)
+
+
+def without_a_chance_to_miss(base: CheckResult, promise: Promise, side: PromiseRows) -> CheckResult | None:
+    """What is said of implied sets that all hold every label, without a test; None where some may miss."""
+    if promise.kind != "stated" or not (np.all(side.promised == 1) and np.all(side.kept)):
+        return None
+    return replace(
+        base,
+        clean=f"No label reaches {format_percent(1 - promise.alpha)}: every set of the likeliest labels "
+        "holds all of them and cannot miss.",
+        details={"alpha": promise.alpha, "descriptive": True},
+    )
 
 
 def promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:

@@ -67,11 +67,26 @@ class Promise:
         """What was promised, in a few words."""
         return self.name if self.per_row else f"{self.name}: {format_percent(self.promised)}"
 
+    def kept_words(self, share: float, rows: float, all_rows: float) -> str:
+        """How often it is kept in a part of the rows, against the promise and all rows, as a clause."""
+        where = f"{100 * share:.1f} % of {rows:.0f} rows"
+        if self.kind == "quantile":
+            return (
+                f"{100 * share:.1f} % of {rows:.0f} outcomes lie at or below the stated "
+                f"{format_percent(self.promised)} quantile; over all rows {100 * all_rows:.1f} %."
+            )
+        return (
+            f"the {self.noun} cover {where}; {format_percent(self.promised)} was promised, and all rows "
+            f"together reach {100 * all_rows:.1f} %."
+        )
+
     def rows(self, rows: Rows) -> Rows:
         """The rows as this promise reads them."""
         return rows.at(self.number, self.reads)
 
 
+# The smallest set of labels of each row whose stated probabilities reach 1 - alpha together.
+IMPLIED_SETS = "coverage of sets implied by the probabilities"
 STATED = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL = {"covered": "top_is_right", "promised": "top_probability"}
 POSITIVE = {"covered": "is_positive", "promised": "positive_probability"}
@@ -94,8 +109,8 @@ def _promises(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> It
     elif "probabilities" in given:
         for number, (alpha, tag) in enumerate(zip(alphas, tags, strict=True)):
             yield Promise(
-                number=number, alpha=alpha, kind="stated", name=f"coverage of sets of stated mass{tag}",
-                noun="sets of the stated mass", tag=tag, reads=STATED, per_row=True,
+                number=number, alpha=alpha, kind="stated", name=f"{IMPLIED_SETS}{tag}",
+                noun="sets implied by the probabilities", tag=tag, reads=STATED, per_row=True,
             )  # fmt: skip
     if "probabilities" in given:
         yield _probability(classes)

@@ -73,7 +73,7 @@ def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> A
     design = audit.design
     settings = {
         "seed": design.seed, "confidence": design.confidence, "sample_rows": design.sample_rows,
-        "n_calibration": n_calibration, "quick": True,
+        "n_calibration": n_calibration, "label_conditional": design.label_conditional, "quick": True,
     }  # fmt: skip
     return audit_rows(rows, settings=settings, name=f"{audit.name} {words}", origin=audit.origin)
 

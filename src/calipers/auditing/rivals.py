@@ -118,7 +118,7 @@ def _of_intervals(m: Measurements, level: Level, rows: Rows) -> Iterator[Rival]:
             family=scaled_intervals(y, middle - 1, middle + 1),
         )  # fmt: skip
     if np.ptp(lower) > 0 or np.ptp(upper) > 0:
-        centre = _out_of_half(half, lambda train: np.full(rows.n, _densest_middle(y[train], level.promised)))
+        centre = out_of_half(half, lambda train: np.full(rows.n, _densest_middle(y[train], level.promised)))
         yield Rival(
             name="a constant interval", words="One interval for all rows, without any model,",
             family=scaled_intervals(y, centre - 1, centre + 1),
@@ -127,7 +127,7 @@ def _of_intervals(m: Measurements, level: Level, rows: Rows) -> Iterator[Rival]:
         yield from _fitted(m, level, rows, middle, half)
 
 
-def _out_of_half(half: np.ndarray, predict: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def out_of_half(half: np.ndarray, predict: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """For each half of the rows what ``predict(rows of the other half)`` says of all rows."""
     found = np.empty(len(half))
     for test in (half, ~half):
@@ -148,11 +148,10 @@ def _fitted(
 ) -> Iterator[Rival]:
     # Normalised conformal predictors: around the same middles, and around a model of the features.
     values = m.features.values[np.isfinite(m.rows_at(level)["size"])]
-    # What is missing is a value of its own, below all others.
-    X = np.where(np.isnan(values), np.nanmin(values, axis=0, initial=0.0) - 1.0, values)
+    X = filled(values)
     y, weights, rng = rows["outcomes"], rows.weights, m.generator(f"CAL302{level.tag}")
-    fit = _Learner(X, weights, rng)
-    spread = _out_of_half(half, lambda train: fit.spread(train, np.abs(y - middle)))
+    fit = Learner(X, weights, rng)
+    spread = out_of_half(half, lambda train: fit.spread(train, np.abs(y - middle)))
     yield Rival(
         name="widths by the features",
         words="Intervals around the same middles, as wide as the features ask,",
@@ -171,8 +170,13 @@ def _fitted(
     )  # fmt: skip
 
 
+def filled(values: np.ndarray) -> np.ndarray:
+    """Features without gaps: what is missing is a value of its own, below all others."""
+    return np.where(np.isnan(values), np.nanmin(values, axis=0, initial=0.0) - 1.0, values)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Learner:
+class Learner:
     """Extremely randomised trees of the features, fitted to some rows and read at all."""
 
     X: np.ndarray

@@ -53,6 +53,7 @@ def audit(
     row_id: Any = None,
     alpha: Any = 0.1,
     n_calibration: int | None = None,
+    label_conditional: bool = False,
     classes: Any = None,
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -127,6 +128,9 @@ def audit(
         Allowed miscoverage.
     n_calibration : int, optional
         Rows the predictor was conformalised on. Its luck is then allowed for exactly.
+    label_conditional : bool
+        Whether coverage was promised for every true class (thresholds class by class). Without it coverage by
+        true class is described, not tested: even a perfect predictor does not keep it.
     classes : sequence of K labels, optional
         The label of every column.
     sample_weight : array of shape (n,), optional
@@ -188,7 +192,7 @@ def audit(
     }  # fmt: skip
     settings = check_settings(
         random_state=random_state, sample_rows=sample_rows, confidence=confidence,
-        n_calibration=n_calibration, bound=bound, loss_range=loss_range,
+        n_calibration=n_calibration, label_conditional=label_conditional, bound=bound, loss_range=loss_range,
     )  # fmt: skip
     options: dict[str, Any] = {
         "engine": engine, "mute": mute, "name": name, "origin": origin, "progress": progress,

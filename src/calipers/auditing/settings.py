@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import DoubtfulInputWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
-from calipers.inputs.option_checks import check_number
+from calipers.inputs.option_checks import check_flag, check_number
 
 
 def check_settings(
@@ -19,6 +19,7 @@ def check_settings(
     sample_rows: int,
     confidence: float,
     n_calibration: int | None,
+    label_conditional: bool,
     bound: float | None,
     loss_range: tuple[float, float],
 ) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def check_settings(
         "sample_rows": check_count(sample_rows, name="sample_rows"),
         "confidence": check_confidence(confidence),
         "n_calibration": None if n_calibration is None else check_count(n_calibration, name="n_calibration"),
+        "label_conditional": check_flag(label_conditional, name="label_conditional"),
         "bound": check_bound(bound, loss_range),
         "loss_range": (float(loss_range[0]), float(loss_range[1])),
     }

@@ -178,6 +178,7 @@ def run(
         return audit(
             source=rows, alpha=source.alpha, engine=engine, n_calibration=source.n_calibration,
             random_state=seed, mute=settings.mute, min_rows=settings.min_rows, name=name,
+            label_conditional=bool(settings.label_conditional),
             origin=", ".join(files), progress=progress, **settings.losses(),
         )  # fmt: skip
 

@@ -60,6 +60,7 @@ FURTHER: dict[str, tuple[Any, str]] = {
         "Allowed miscoverage, one or several: 0.1 or 0.05,0.1. (default: what the file states, else 0.1)",
     ),
     "n_calibration": (int, "Rows the predictor was conformalised on."),
+    "label_conditional": (bool, "Coverage was promised for every true class, so it is tested."),
     "bound": (
         float,
         "Promised bound of the mean loss, beside a column loss. (default: what the file states)",
@@ -87,14 +88,14 @@ def _help(field: Field) -> str:
 
 
 def _option(name: str, kind: Any, text: str) -> Any:
-    taken = kind if kind in (int, float) else str
+    taken = kind if kind in (int, float, bool) else str
     return Annotated[taken | None, typer.Option(f"--{name.replace('_', '-')}", help=text)]
 
 
 # Setting -> the option that fills it in, in the order of the help page.
 COLUMN_OPTIONS = {field.option: _option(field.option, str, _help(field)) for field in FIELDS}
 SETTING_OPTIONS = COLUMN_OPTIONS | {name: _option(name, *further) for name, further in FURTHER.items()}
-_OF_AN_AUDIT = {"mute", "fail_on", "bound", "loss_range", "min_rows"}
+_OF_AN_AUDIT = {"mute", "fail_on", "bound", "loss_range", "min_rows", "label_conditional"}
 READ_OPTIONS = {name: option for name, option in SETTING_OPTIONS.items() if name not in _OF_AN_AUDIT}
 
 

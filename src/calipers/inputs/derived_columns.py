@@ -237,6 +237,25 @@ def _difficulty(block: Rows) -> np.ndarray | None:
     return ease if ease is not None else block.get("top_probability")
 
 
+def _ease_or_size(block: Rows) -> np.ndarray | None:
+    """Difficulty, or minus the logarithm of what was stated: the width, the size, the reach of quantiles.
+
+    Sets of labels cover unevenly over their sizes even when they are right (one label more is a jump), and
+    empty ones are not easy: their size does not stand in. To nine decimals, because (f + q) - (f - q) is not
+    2q in the last digits. Infinite sizes are the hardest.
+    """
+    if (known := block.get("difficulty")) is not None or block.task == "classification":
+        return known
+    size = block.at(0, {}).get("size")
+    if size is None and "quantiles" in block.given:
+        stated = as_numpy(block.given["quantiles"]).astype(np.float64)
+        size = stated[:, -1] - stated[:, 0] if stated.shape[1] > 1 else None
+    if size is None:
+        return None
+    tiny, huge = 1e-300, 1e300
+    return np.asarray(-np.round(np.log(np.clip(np.abs(size.astype(np.float64)), tiny, huge)), 9))
+
+
 def _top_probability(block: Rows) -> np.ndarray | None:
     probabilities = block.get("probabilities")
     if probabilities is None:
@@ -306,6 +325,7 @@ DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
     "width": _size,
     "prediction": _prediction,
     "difficulty": _difficulty,
+    "ease_or_size": _ease_or_size,
     "top_probability": _top_probability,
     "top_is_right": _top_is_right,
 }

@@ -9,7 +9,10 @@ from calipers.plots.axes import new_axes
 from calipers.results import PromiseTable
 from calipers.results.promise_table import ANSWER_MARKS, ANSWERS
 
-CELL_COLOURS = {"broken": "#f3b8b2", "cannot tell": "#c7d3ea", "kept": "#b9dfcc", "not asked": "#eeeeee"}
+CELL_COLOURS = {
+    "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "kept": "#b9dfcc", "descriptive": "#ffffff",
+    "not asked": "#eeeeee",
+}  # fmt: skip
 
 
 def plot_promises(document: Mapping[str, Any], *, ax: Any = None) -> Any:

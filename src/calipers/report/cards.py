@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.report.drawing import draw
-from calipers.report.text_formats import UNBROKEN
+from calipers.report.measure_names import measure_name
+from calipers.report.text_formats import UNBROKEN, split_repair
 from calipers.results import Estimate
 from calipers.results.formatting import format_count, format_p_value
 from calipers.results.picture_data import table_picture
@@ -48,6 +49,24 @@ def p_words(p: float | None) -> str:
     return "p < 0.001" if p < _SMALLEST_P else f"p = {format_p_value(p)}"
 
 
+# What is measured without a promise behind it: it is told, not called fine.
+MEASURED_ONLY = ("CAL601",)
+
+
+def fine_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Checks that found a promise kept."""
+    return [f for f in one_line_each(document, "clean") if not _is_measured_only(f)]
+
+
+def measured_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Checks that describe something nobody promised anything about."""
+    return [f for f in one_line_each(document, "clean") if _is_measured_only(f)]
+
+
+def _is_measured_only(finding: Mapping[str, Any]) -> bool:
+    return finding["code"] in MEASURED_ONLY or bool(finding["details"].get("descriptive"))
+
+
 def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Per fault: sentence, picture, how sure, where, rows and repair."""
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
@@ -68,13 +87,25 @@ def _card(
         "number": "" if evidence is None else _measured(Estimate(**evidence)),
         "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
         "examples": document.get("examples", {}).get(finding["code"]),
-        "rows": "" if evidence is None or evidence["n"] is None else format_count(evidence["n"]),
+        "rows": _rows_words(document, finding),
+        "repair_words": split_repair(finding["repair"])[0],
     }
+
+
+def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
+    """How many rows the fault is about, of how many."""
+    examples = document.get("examples", {}).get(finding["code"])
+    if examples is None:
+        return ""
+    about = document["about"]
+    sampled = about.get("sample_rows")
+    whole = f"a sample of {format_count(sampled)}" if sampled else format_count(about["rows"])
+    return f"{format_count(examples['rows'])} of {whole}"
 
 
 def _measured(estimate: Estimate) -> str:
     """The printed line with a colon after the name."""
-    return f"{estimate.name}:{str(estimate).removeprefix(estimate.name)}"
+    return f"{measure_name(estimate.name)}:{str(estimate).removeprefix(estimate.name)}"
 
 
 def picture_of(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -118,6 +118,8 @@ def _state(question: Mapping[str, Any], mine: Sequence[Finding], worst: Finding 
     missing = dict.fromkeys(entry["add"] for entry in question.get("missing", ()))
     asked = [finding for finding in mine if finding.code in question.get("checks", ())]
     reasons = [finding.sentence for finding in asked if finding.outcome == "not_applicable"]
+    # Shares by true class are listed with any classifier: they ask no question by themselves.
+    all_clean = [finding for finding in all_clean if finding.details.get("slices") != "label"]
     if all_clean:
         return "cannot tell", " ".join([all_clean[0].sentence, *reasons[:1]])
     return "not asked", next(iter([*reasons, *missing]), "It does not apply to this kind of prediction.")

@@ -8,15 +8,24 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from calipers.report.cards import fault_cards, one_line_each, prose, what_to_add
+from calipers.report.cards import (
+    fault_cards,
+    fine_checks,
+    measured_checks,
+    one_line_each,
+    prose,
+    what_to_add,
+)
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
 from calipers.report.text_formats import (
     MARKS,
     candidate_row,
     change_row,
     estimate_row,
+    repair_codes,
     repair_outcome,
     taken_for,
     title_of,
@@ -37,30 +46,8 @@ LEGENDS = {
     "sizes follow hardness over the bins, 1 is perfect. SSCV: largest deviation over set sizes. Deficit and "
     "excess: labels that sets lack or have too many, on average.",
 }
-# Names of the numbers for people; the JSON keeps the short ones.
-MEASURES = {
-    "ert l1": "ERT, mean distance",
-    "ert l1_over": "ERT, mean distance, where covered too often",
-    "ert l1_under": "ERT, mean distance, where covered too rarely",
-    "ert l2": "ERT, squared",
-    "ert l2_over": "ERT, squared, where covered too often",
-    "ert l2_under": "ERT, squared, where covered too rarely",
-    "t_cv": "T-CV",
-    "t_ss": "T-SS",
-    "sscv": "SSCV",
-}
-# The six questions in a few words, for the strip at the top.
-SHORT_TITLES = {
-    "coverage": "covers as often as it says",
-    "everywhere": "covers everywhere",
-    "narrow": "narrow",
-    "adaptive": "wider where harder",
-    "probabilities": "probabilities hold",
-    "forecast": "next time",
-}
 # Points of a curve kept in the page; the JSON has all of them.
 POINTS = 240
-_TAG = " at alpha="
 _VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
 
 
@@ -101,12 +88,13 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             about=_about(document),
             taken=taken_for(document["about"]),
             marks=MARKS,
-            short_titles=SHORT_TITLES,
             grid=PromiseTable.of(document.get("promises") or ()),
             answer_marks=ANSWER_MARKS,
             cards=cards,
             open_checks=one_line_each(document, "cannot_tell"),
-            clean_checks=one_line_each(document, "clean"),
+            clean_checks=fine_checks(document),
+            measured_checks=measured_checks(document),
+            repair_codes=repair_codes(document["findings"]),
             remedies=what_to_add(document),
             other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
@@ -138,18 +126,6 @@ def _about(document: Mapping[str, Any]) -> list[str]:
     if about.get("source") and about["source"] != about.get("name"):
         facts.append(f"from {about['source']}")
     return facts
-
-
-def measure_name(name: str) -> str:
-    """The name of a number for people.
-
-    Examples
-    --------
-    >>> measure_name("ert l2_over at alpha=0.1"), measure_name("coverage")
-    ('ERT, squared, where covered too often at alpha=0.1', 'coverage')
-    """
-    base, tag, level = name.partition(_TAG)
-    return MEASURES.get(base, base) + tag + level
 
 
 def _number_rows(document: Mapping[str, Any]) -> dict[str, tuple[str, str, str, str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calipers.report.page import asset, measure_name, template
+from calipers.report.measure_names import measure_name
+from calipers.report.page import asset, template
 from calipers.report.text_formats import MARKS, estimate_row
 from calipers.results.formatting import format_count
 

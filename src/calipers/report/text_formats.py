@@ -72,6 +72,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
+        *_markdown_repairs(document),
         _markdown_estimates(document),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -209,10 +210,40 @@ def _markdown_fault(finding: Mapping[str, Any]) -> str:
     lines = [f"**{finding['code']} {finding['severity']}: {title}.** {sentence}"]
     if finding["evidence"] is not None:
         lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
-    if finding["repair"]:
-        code = fenced(printable(finding["repair"]), "python")
-        lines.append(f"\n<details><summary>Repair</summary>\n\n{code}\n\n</details>")
+    if words := split_repair(finding["repair"])[0]:
+        lines.append(f"\nRepair: {markdown_text(words)}")
     return "\n".join(lines)
+
+
+def _markdown_repairs(document: Mapping[str, Any]) -> list[str]:
+    """The code of the repairs, each piece once."""
+    return [
+        f"<details><summary>Code of the repair ({', '.join(codes)})</summary>\n\n"
+        f"{fenced(printable(code), 'python')}\n\n</details>"
+        for code, codes in repair_codes(document["findings"])
+    ]
+
+
+def split_repair(text: str) -> tuple[str, str]:
+    r"""What a repair does, from the comment on top of its code, and the code.
+
+    Examples
+    --------
+    >>> split_repair("# Thresholds per group.\n# Tried on other rows.\nrepair = found.repair()")
+    ('Thresholds per group. Tried on other rows.', 'repair = found.repair()')
+    """
+    lines = text.splitlines()
+    n = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ") for line in lines[:n]), "\n".join(lines[n:])
+
+
+def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Every piece of repairing code once, with the codes of the faults that it repairs."""
+    found: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding["outcome"] == "fault" and finding["repair"]:
+            found.setdefault(split_repair(finding["repair"])[1], []).append(finding["code"])
+    return list(found.items())
 
 
 def _markdown_estimates(document: Mapping[str, Any]) -> str:

@@ -9,10 +9,10 @@ from typing import Any, Self
 from calipers.results.formatting import format_count, format_number, p_in_words
 
 # The worst first: of several checks that fill one cell the first of these is shown.
-ANSWERS = ("broken", "cannot tell", "kept", "not asked")
-ANSWER_MARKS = {"broken": "✗", "cannot tell": "?", "kept": "✓", "not asked": "–"}
+ANSWERS = ("broken", "cannot tell", "kept", "descriptive", "not asked")
+ANSWER_MARKS = {"broken": "✗", "cannot tell": "?", "kept": "✓", "descriptive": "·", "not asked": "–"}
 # Families of slices, in the order a table shows them.
-SLICES = ("all rows", "score", "groups", "features", "difficulty", "time")
+SLICES = ("all rows", "score", "groups", "features", "difficulty", "time", "label")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,9 @@ class PromiseCell:
     ----------
     promise, slice : str
         What was promised, and over which slices it was looked at.
-    answer : {"kept", "broken", "cannot tell", "not asked"}
-        Whether it was kept; "broken" is a fault of severity warning or issue.
+    answer : {"kept", "broken", "cannot tell", "descriptive", "not asked"}
+        Whether it was kept; "broken" is a fault of severity warning or issue, "descriptive" a number about
+        which nothing was promised.
     value, low, high : float or None
         The number behind it and its interval.
     p_value : float or None

@@ -106,7 +106,7 @@ def test_plain_probabilities_promise_sets_and_four_questions_are_asked() -> None
     found = calipers.audit(y, probabilities=P, random_state=0)
     asked = [question.question for question in found.plan if question.answered]
     assert {"coverage", "adaptive", "probabilities", "forecast"} <= set(asked)
-    stated = found.promises["coverage of sets of stated mass", "all rows"]
+    stated = found.promises["coverage of sets implied by the probabilities", "all rows"]
     assert stated.answer == "kept"
     mass = -np.sort(-P, axis=1).cumsum(axis=1)
     order = np.argsort(-P, axis=1, kind="stable")
@@ -352,3 +352,105 @@ def test_a_forecast_that_cannot_be_made_stands_in_the_table_under_its_name(n: in
     )
     assert found.promises["forecast", "time"].answer == answer
     assert all(cell.promise for cell in found.promises.cells)
+
+
+def three_labels(n: int = 3000) -> dict[str, Any]:
+    """Three classes with right probabilities, and sets that leave out class 2 too often."""
+    rng = np.random.default_rng(4)
+    P = rng.dirichlet(np.ones(3), size=n)
+    y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    sets = (P > 0.1) & ~((np.arange(3) == 2) & (rng.random((n, 3)) < 0.4))
+    return {"y_true": y, "sets": sets, "probabilities": P}
+
+
+def test_coverage_by_true_class_is_described_and_not_tested() -> None:
+    rows = three_labels()
+    found = calipers.audit(**rows, random_state=0)
+    cell = found.promises["coverage of the sets", "label"]
+    assert (cell.answer, cell.p_value, cell.code) == ("descriptive", None, "CAL205")
+    missed = rows["y_true"] == 2
+    assert cell.value == pytest.approx(rows["sets"][missed, 2].mean())
+    finding = next(f for f in found.findings if f.code == "CAL205")
+    assert finding.outcome == "clean"
+    assert f"{100 * cell.value:.1f} % of {missed.sum()} rows in class 2" in finding.sentence
+    assert found.promises["probability of the top label", "label"].answer == "descriptive"
+
+
+def test_coverage_of_every_class_is_tested_where_it_was_promised() -> None:
+    rows = three_labels()
+    found = calipers.audit(**rows, label_conditional=True, random_state=0)
+    finding = fault(found, "CAL205")
+    assert (finding.severity, finding.where) == ("issue", "class 2")
+    assert found.promises["coverage of the sets", "label"].answer == "broken"
+    assert np.array_equal(found.rows_of("CAL205"), rows["y_true"] == 2)
+
+
+def heteroscedastic(n: int = 1500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, the spread they give, and outcomes."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 3))
+    spread = np.exp(0.6 * X[:, 0])
+    return X, spread, spread * rng.normal(size=n)
+
+
+def test_rows_that_intervals_call_hard_are_looked_at_without_an_ease() -> None:
+    _, spread, y = heteroscedastic()
+    half = 1.9 * np.sqrt(spread)
+    found = calipers.audit(y, intervals=np.column_stack([-half, half]), random_state=0)
+    finding = fault(found, "CAL401")
+    assert finding.severity == "warning"  # nobody said that wide intervals are the hard rows
+    assert "hardest fifth of rows (by the stated width)" in finding.sentence
+    reach = np.outer(half, [-1, 0, 1]) * stats.norm.ppf(0.9) / 1.645
+    quantiles = calipers.audit(y, quantiles=reach, quantile_levels=LEVELS, random_state=0)
+    assert "outcomes lie at or below the stated" in fault(quantiles, "CAL508").sentence
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.1])
+def test_intervals_of_one_width_are_called_that(shift: float) -> None:
+    X, _, y = heteroscedastic()
+    centre = shift + X[:, 1]
+    rows = {"y_true": y + centre, "intervals": np.column_stack([centre - 2.05, centre + 2.05])}
+    alone = calipers.audit(**rows, random_state=0)
+    (answer,) = (q for q in alone.to_dict()["questions"] if q["question"] == "adaptive")
+    assert answer["answer"] == "not asked"
+    assert answer["sentence"].startswith("All intervals have one width: they call no row harder")
+    with_features = fault(calipers.audit(**rows, X=X, random_state=0), "CAL402").sentence
+    assert "by the error that the features foretell, learnt on other rows" in with_features
+    # The features tell where it misses, too: one fault is told once.
+    assert with_features.endswith("but all intervals have one width, 4.100. This is part of CAL202.")
+
+
+def test_features_that_foretell_nothing_leave_one_width_alone() -> None:
+    y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(7).normal(size=(800, 3))
+    found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (800, 1)), X=X, random_state=0)
+    assert next(f for f in found.findings if f.code == "CAL402").outcome == "clean"
+
+
+def test_sets_of_both_labels_cannot_miss_in_any_slice_and_are_not_tested() -> None:
+    rng = np.random.default_rng(8)
+    stated = rng.uniform(0.2, 0.8, 1200)
+    y = (rng.random(1200) < stated).astype(int)
+    found = calipers.audit(y, probabilities=stated, groups=rng.choice(list("abc"), 1200), random_state=0)
+    implied = [cell for cell in found.promises.cells if cell.promise.startswith("coverage of sets")]
+    answers = {cell.slice: cell.answer for cell in implied}
+    assert set(answers.values()) == {"descriptive"}
+    assert {"all rows", "groups", "difficulty"} <= answers.keys()
+    said = next(f.sentence for f in found.findings if f.code == "CAL102")
+    assert said.startswith("No label reaches 90 %: every set")
+
+
+def test_what_all_rows_lack_is_not_said_of_the_features() -> None:
+    """Probabilities that are off everywhere and a little more where x0 is large."""
+    rng = np.random.default_rng(9)
+    X, n = rng.normal(size=(4000, 2)), 4000
+    stated = rng.uniform(0.5, 0.95, n)
+    y = (rng.random(n) < stated - 0.15 - 0.2 * (X[:, 0] > 0.5)).astype(int)
+    sentence = fault(calipers.audit(y, probabilities=stated, X=X, random_state=0), "CAL505").sentence
+    assert "from what was stated, corrected by one map for all rows, by" in sentence
+
+
+def test_the_size_of_sets_does_not_stand_in_for_difficulty() -> None:
+    """Sets of labels cover unevenly over their sizes even when they are right."""
+    rows = three_labels()
+    found = calipers.audit(rows["y_true"], sets=rows["sets"], random_state=0)
+    assert next(f for f in found.findings if f.code == "CAL401").outcome == "not_applicable"

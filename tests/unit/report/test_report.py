@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_is_one_line_per_remedy(found: calipers.auditing.Au
     assert len({remedy for remedy, _ in remedies}) == len(remedies)
     page = found.to_html()
     assert page.count("Does not apply to regression.") == 1
-    assert "coverage along difficulty, size along difficulty" in page
+    assert "mean loss against its bound, mean loss of groups against the bound" in page
 
 
 def test_prose_keeps_percentages_and_p_values_on_one_line() -> None:
@@ -102,7 +102,7 @@ def test_prose_keeps_percentages_and_p_values_on_one_line() -> None:
 
 
 def test_numbers_have_names_for_people_and_say_another_level(found: calipers.auditing.Audit) -> None:
-    assert measure_name("ert l2_over at alpha=0.2") == "ERT, squared, where covered too often at alpha=0.2"
+    assert measure_name("ert l2_over at alpha=0.2") == "ERT, squared, where it happens too often at alpha=0.2"
     page = found.to_html()
     assert "(at 90\u00a0%)" in page
     assert not re.search(r">[^<]*\de\+\d\d[^<]*<", page)

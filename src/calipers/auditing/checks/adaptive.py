@@ -17,15 +17,20 @@ from calipers.auditing.checks.groups import Wording, calibration_of_parts, compa
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.parts import Parts
 from calipers.auditing.promises import Promise
+from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ease_states import EaseRangeState
+from calipers.metrics.equal_values import pool_equal
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_number
 
 QUESTION = "adaptive"
+# The column along which rows are harder or easier: the ease, or what stands in for it.
+EASE = "ease_or_size"
 # Parts along difficulty, and the rows from which on so many are made. The hardest part must hold enough
 # rows for its interval to leave the tolerance behind: with 1500 rows fifths see more than tenths.
 PARTS = ((10, 5000), (5, 500), (4, 400), (2, 0))
@@ -65,8 +70,23 @@ def part_names(n_parts: int) -> tuple[str, ...]:
         middle = tuple(f"part {i + 1} of {n_parts}" for i in range(1, n_parts - 1))
         return (f"hardest part (1 of {n_parts})", *middle, f"easiest part ({n_parts} of {n_parts})")
     one = _NAMES[n_parts][0]
-    middle = tuple(f"{_ordinal(i + 1)} hardest {one}" for i in range(1, n_parts - 1))
+    middle = tuple(f"{_ordinal(i + 1)} of {n_parts} parts" for i in range(1, n_parts - 1))
     return (f"hardest {one}", *middle, f"easiest {one}")
+
+
+def part_phrase(part: str, along: str) -> str:
+    """The place of a part in a sentence.
+
+    Examples
+    --------
+    >>> part_phrase("hardest fifth", "by ease")
+    'In the hardest fifth of rows (by ease)'
+    >>> part_phrase("2nd of 5 parts", "by ease")
+    'In the 2nd of 5 parts of the rows, from hard to easy (by ease),'
+    """
+    if part.endswith("parts"):
+        return f"In the {part} of the rows, from hard to easy ({along}),"
+    return f"In the {part} of rows ({along})"
 
 
 def _ordinal(i: int) -> str:
@@ -81,10 +101,10 @@ def difficulty_states(design: Design, level: Promise) -> States:
         "alpha": level.alpha, "n_bins": T_CV_BINS, "n_calibration": design.n_calibration,
         "confidence": design.confidence, "n_draws": 999, "random_state": design.generator("t_cv"),
     }  # fmt: skip
-    columns = ("covered", "empty", "difficulty")
+    columns = ("covered", "empty", EASE)
     return coverage_counts(design, level) | {
-        "parts": EaseRangeState(_parts_along, columns, {"n_bins": _n_parts}, ease="difficulty"),
-        "t_cv": EaseRangeState(t_cv, ("covered", "difficulty"), t_cv_options, ease="difficulty"),
+        "parts": EaseRangeState(_parts_along, columns, {"n_bins": _n_parts}, ease=EASE),
+        "t_cv": EaseRangeState(t_cv, ("covered", EASE), t_cv_options, ease=EASE),
     }
 
 
@@ -116,7 +136,11 @@ def _parts_along(
 
 def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
-    given = "ease" in m.design.have
+    given, along = "ease" in m.design.have, measure_words(m.design)
+    if level.kind == "probability" and not given:
+        return CheckResult(
+            code="CAL508", title=_FAULTS["probability"][1], question="probabilities", not_applicable=_ADD_EASE
+        )
     if level.per_row:
         return _calibration_along_difficulty(m, level, given=given)
     counts, empty = m.result("parts", level)
@@ -126,7 +150,7 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     wording = Wording(
         code=code, title=title, question=question,
         repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
-        phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
+        phrase=lambda part: part_phrase(part, along),
     )  # fmt: skip
 
     def masks(rows: Rows) -> list[np.ndarray]:
@@ -135,13 +159,13 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
 
     result = compare_parts(m, level, parts, wording, codes=masks)
     if result.not_applicable:
-        return replace(result, not_applicable="All rows are equally easy; there is nothing to compare.")
+        return replace(result, not_applicable=_one_part_words(m))
     worst = result.details["part"]
     return replace(
         result,
-        title=result.title if 2 * worst < len(labels) else "coverage changes with difficulty",
+        title=result.title if worst < len(labels) // 2 else "coverage changes with difficulty",
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
-        clean=f"Hard and easy rows are covered equally often ({_measure(given)}).",
+        clean=f"Hard and easy rows are covered equally often ({along}).",
         fault=result.fault + _empty_words(m, level, float(empty[worst])),
         rows=lambda rows: part_labels(rows) == labels[worst],
     )
@@ -158,7 +182,7 @@ _FAULTS = {
 
 def part_labels(rows: Rows) -> np.ndarray:
     """The part along difficulty of every row, in words."""
-    codes, n_parts = parts_of(rows["difficulty"].astype(float), _n_parts(rows.n))
+    codes, n_parts = parts_of(rows[EASE].astype(float), _n_parts(rows.n))
     return np.asarray(np.array(part_names(n_parts))[codes])
 
 
@@ -169,11 +193,11 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
-        phrase=lambda part: f"In the {part} of rows ({_measure(given)})",
+        phrase=lambda part: part_phrase(part, measure_words(m.design)),
     )  # fmt: skip
     result = calibration_of_parts(m, level, wording, part_labels)
-    names = list(part_names(_n_parts(m.sample.n)))
-    easy = result.where in names and 2 * names.index(result.where) >= len(names)
+    names = list(part_names(len(np.unique(part_labels(m.sample)))))
+    easy = result.where in names and names.index(result.where) >= len(names) // 2
     if easy and not level.two_sided:
         return replace(result, title="coverage changes with difficulty")
     return result
@@ -195,13 +219,35 @@ def _empty_words(m: Measurements, level: Promise, share: float) -> str:
     return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
 
 
-def _measure(given: bool) -> str:
-    return "by ease" if given else "by the largest probability"
+def measure_words(design: Design) -> str:
+    """By what rows are called harder or easier."""
+    if "ease" in design.have:
+        return "by ease"
+    if "probabilities" in design.have:
+        return "by the largest probability"
+    if "quantiles" in design.have and not design.levels:
+        return "by the distance of the outer quantiles"
+    return f"by the stated {_SIZES[design.task]}"
+
+
+# What the size of a prediction is, by task.
+_SIZES = {"classification": "size", "regression": "width", "outcomes": "size"}
+
+
+def _one_part_words(m: Measurements) -> str:
+    """Why there is nothing to compare along difficulty."""
+    if not m.design.have.isdisjoint({"ease", "probabilities"}):
+        return "All rows are equally easy; there is nothing to compare."
+    what = m.noun if m.task != "outcomes" else "predictions"
+    return (
+        f"All {what} have one {_SIZES[m.task]}: they call no row harder than another. "
+        "Add ease to compare hard rows with easy ones."
+    )
 
 
 def size_states(design: Design, level: Promise) -> States:
     """Sizes over parts along the ease (T-SS); ranks and sizes of sets for Deficit and Excess."""
-    if design.head.get("hardness") is None or design.task == "regression":
+    if design.task == "regression" or design.head.get("hardness") is None:
         return {}
     options = {
         "n_bins": T_SS_BINS, "confidence": design.confidence,
@@ -210,7 +256,7 @@ def size_states(design: Design, level: Promise) -> States:
     }  # fmt: skip
     return {
         "ranks": table_of("hardness", "size"),
-        "t_ss": EaseRangeState(t_ss, ("hardness", "size", "difficulty"), options, ease="difficulty"),
+        "t_ss": EaseRangeState(t_ss, ("hardness", "size", EASE), options, ease=EASE),
     }
 
 
@@ -220,19 +266,24 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     rows = m.counted_rows(level)
     if rows is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    ease, size, hard = rows["difficulty"].astype(float), rows["size"].astype(float), rows.get("hardness")
-    if hard is None or not (np.isfinite(size).all() and np.isfinite(hard).all()):
-        reason = "Add probabilities." if hard is None else "Some intervals are infinite."
+    size = rows["size"].astype(float)
+    # The middle of an infinite interval is nowhere, and so is the error.
+    hard = rows.get("hardness") if np.isfinite(size).all() else None
+    if hard is None:
+        reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
+    size = pool_equal(size)
+    ease, along = _ease_of(m, rows, hard)
+    if ease is None:
+        return replace(base, not_applicable=_no_ease_words(m, size))
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
-    given, names = "ease" in m.design.have, ("hardness", "size")
+    names = ("hardness", "size")
     difficulty, follows = (
         _rank_correlation(-ease, column, f"correlation of {name} and difficulty{level.tag}", m.confidence)
         for name, column in zip(names, (hard, size), strict=True)
     )
     high = 1.0 if follows.high is None else follows.high
-    compared = "are smaller" if high < 0 else "are not larger"
     ignored = high < FOLLOWS and float(difficulty) > 0
     return replace(
         base,
@@ -243,23 +294,58 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         effect=float(difficulty) - FOLLOWS,
         effect_low=None if difficulty.low is None else difficulty.low - FOLLOWS,
         cap="warning",
-        fault=f"Some rows are harder than others ({_measure(given)}; rank correlation "
-        f"{float(difficulty):.2f} with how hard they turned out), but the {m.noun} {compared} "
-        f"there: the rank correlation of size and difficulty is {float(follows):.2f}.",
-        clean=_size_clean(m.noun, follows, float(difficulty), given, ignored=ignored),
+        fault=f"Some rows are harder than others ({along}; rank correlation "
+        f"{float(difficulty):.2f} with how hard they turned out), but "
+        + _size_fault(m, size, follows, smaller=high < 0),
+        clean=_size_clean(m.noun, follows, float(difficulty), along, ignored=ignored),
         repair=repairs.by_difficulty(m.task, level.alpha),
-        estimates=(follows, difficulty, *_size_numbers(m, level, rows)),
-        pictures=(_size_picture(m, level, rows),),
-        details={"alpha": level.alpha, "difficulty_correlation": float(difficulty)},
+        estimates=(follows, difficulty, *_size_numbers(m, level, rows, ease)),
+        pictures=(_size_picture(m, level, rows, ease),),
+        details={
+            "alpha": level.alpha,
+            "difficulty_correlation": float(difficulty),
+            "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
+        },
     )
 
 
-def _size_clean(noun: str, follows: Estimate, difficulty: float, given: bool, *, ignored: bool) -> str:
+def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray | None, str]:
+    """The ease that was given or the largest probability; else what the features foretell of the errors."""
+    if not m.design.have.isdisjoint({"ease", "probabilities"}):
+        return rows[EASE].astype(float), measure_words(m.design)
+    # Copies of one row must not be on both sides of the split, so weights have no such ease.
+    if "X" not in m.design.have or rows.is_weighted or rows.n != m.sample.n:
+        return None, ""
+    half = m.half("CAL402")
+    if min(half.sum(), (~half).sum()) < FEWEST_TRAINING_ROWS:
+        return None, ""
+    learner = Learner(filled(m.features.values), None, m.generator("CAL402"))
+    expected = out_of_half(half, lambda train: learner.mean(train, hard.astype(float)))
+    return -expected, "by the error that the features foretell, learnt on other rows"
+
+
+def _no_ease_words(m: Measurements, size: np.ndarray) -> str:
+    """What to add so that sizes can be compared with difficulty."""
+    one = f"All {m.noun} have one {_SIZES[m.task]}. " if not np.ptp(size) else ""
+    return f"{one}Add ease, or X, to see whether some rows are harder and the {m.noun} follow."
+
+
+def _size_fault(m: Measurements, size: np.ndarray, follows: Estimate, *, smaller: bool) -> str:
+    if not np.ptp(size):
+        return f"all {m.noun} have one {_SIZES[m.task]}, {format_number(float(size[0]))}."
+    compared = "smaller" if smaller else "not larger"
+    return (
+        f"the {m.noun} are {compared} there: the rank correlation of size and difficulty is "
+        f"{float(follows):.2f}."
+    )
+
+
+def _size_clean(noun: str, follows: Estimate, difficulty: float, along: str, *, ignored: bool) -> str:
     """What is said when sizes are not accused: they follow, nothing shows that they should, or it is open."""
     size = f"the rank correlation of size and difficulty is {float(follows):.2f}"
     if ignored or difficulty <= 0:
         return (
-            f"These rows do not show that some are harder ({_measure(given)}; the rank correlation with how "
+            f"These rows do not show that some are harder ({along}; the rank correlation with how "
             f"hard they turned out is {difficulty:.2f}), so nothing says that the {noun} must differ: {size}."
         )
     if follows.low is not None and follows.low > 0:
@@ -287,10 +373,10 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
 
 
-def _size_numbers(m: Measurements, level: Promise, rows: Rows) -> list[Estimate]:
+def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:
     if (found := m.result("t_ss", level)) is None:
         found = t_ss(
-            rows["hardness"], rows["size"], rows["difficulty"], n_bins=T_SS_BINS(rows.n),
+            rows["hardness"], rows["size"], ease, n_bins=T_SS_BINS(rows.n),
             confidence=m.confidence, n_draws=_n_shuffles(rows.n),
             random_state=m.generator("t_ss"),
         )  # fmt: skip
@@ -306,9 +392,9 @@ def _size_numbers(m: Measurements, level: Promise, rows: Rows) -> list[Estimate]
     return [replace(found, name=f"t_ss{level.tag}"), *own]
 
 
-def _size_picture(m: Measurements, level: Promise, rows: Rows) -> Picture:
+def _size_picture(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> Picture:
     n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
-    codes, n_parts = parts_of(rows["difficulty"].astype(float), n_parts)
+    codes, n_parts = parts_of(ease, n_parts)
     unit = "labels in the set" if m.task == "classification" else "width of the interval"
     error = "absolute error" if "y_pred" in m.design.have else "absolute error of the midpoint"
     outcome = "rank of the true label" if m.task == "classification" else error
@@ -337,6 +423,7 @@ def _mean_curve(name: str, values: np.ndarray, codes: np.ndarray, unit: str, con
 
 
 _ADD = "Add ease (calipers.difficulty.ease of the model and X), or probabilities whose largest one stands in."
+_ADD_EASE = "Add ease (calipers.difficulty.ease of the model and X): how easy every row is."
 CHECKS = (
     Check(
         code="CAL401",
@@ -353,8 +440,8 @@ CHECKS = (
         code="CAL508",
         title="calibration along difficulty",
         question="probabilities",
-        needs=("ease",),
-        add="Add ease (calipers.difficulty.ease of the model and X): how easy every row is.",
+        needs=("difficulty",),
+        add=_ADD_EASE,
         kinds=("probability", "quantile"),
         slices="difficulty",
         states=difficulty_states,

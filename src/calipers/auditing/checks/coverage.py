@@ -11,10 +11,10 @@ from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
-from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
-from calipers.inference import PoissonBinomialLaw, clopper_pearson, normal_quantile, wilson
+from calipers.inference import PoissonBinomialLaw, normal_quantile, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
@@ -90,6 +90,8 @@ def _side_by_side(m: Measurements, level: Promise) -> CheckResult:
     promised = float(side.promised.mean())
     estimate = coverage_of_promise(m, level, side)
     result = _side(m, level, estimate, below=float(estimate) < promised, promised=promised)
+    if (certain := without_a_chance_to_miss(result, level, side)) is not None:
+        return replace(certain, p_value=None, effect_high=None, estimates=(estimate,))
     return replace(result, estimates=(estimate,), rows=lambda rows: ~level.rows(rows)["covered"])
 
 
@@ -97,10 +99,10 @@ def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> E
     """Share of promises that were kept, with the law of independent coins, or of clusters of rows."""
     hits, n = int(side.kept.sum()), len(side.kept)
     effect = side.design_effect
-    low, high = clopper_pearson(hits / effect, n / effect, confidence=m.confidence)
+    low, high = side.share_interval(m.confidence)
     fields: dict[str, Any] = {
         "name": level.name if level.per_row else f"coverage{level.tag}",
-        "value": hits / n, "low": float(low), "high": float(high), "confidence": m.confidence, "n": n,
+        "value": hits / n, "low": low, "high": high, "confidence": m.confidence, "n": n,
         "details": {"covered": hits, "promised": float(side.promised.mean()), "design_effect": effect},
     }  # fmt: skip
     if side.cluster is not None:
@@ -127,7 +129,7 @@ def _side(
     m: Measurements, level: Promise, estimate: Estimate, *, below: bool, promised: float | None = None
 ) -> CheckResult:
     stated = level.promised if promised is None else promised
-    value, words, noun = float(estimate), format_percent(stated), level.noun
+    value, words = float(estimate), format_percent(stated)
     below_by = interval_of(estimate)
     ends = (stated - below_by[1], stated - below_by[0])
     low = ends[0] if below else -ends[1]
@@ -135,7 +137,11 @@ def _side(
     high = max(ends[1], -ends[0])
     luck, cap = _calibration_luck(m, level, estimate)
     promised_words = words if not level.per_row else f"{_percent(stated)} on average"
-    says = f"The {noun} cover {_percent(value)} of the rows; {promised_words} was promised"
+    subject = f"The {level.noun}"
+    if level.kind == "stated":
+        mass = format_percent(1 - level.alpha)
+        subject = f"Sets of the likeliest labels, whose stated probabilities reach {mass},"
+    says = f"{subject} cover {_percent(value)} of the rows; {promised_words} was promised"
     ending = "." if below else ": they are larger than they need to be."
     return CheckResult(
         code="CAL101" if below else "CAL102",
@@ -148,7 +154,7 @@ def _side(
         effect_high=high,
         tolerance=tolerance_at(level.alpha),
         fault=says + ending + luck,
-        clean=f"The {noun} cover {_percent(value)}, as promised ({promised_words}) up to sampling noise.",
+        clean=f"{subject} cover {_percent(value)}, as promised ({promised_words}) up to sampling noise.",
         where=level.tag.strip(),
         repair=repairs.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",

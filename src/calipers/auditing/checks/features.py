@@ -22,7 +22,7 @@ from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUEST
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
-from calipers.auditing.promise_rows import PromiseRows, promise_rows
+from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
@@ -58,6 +58,8 @@ FORESEEN = (
     " The stated probabilities foresee it: a set holds a label or does not. Randomised sets (aps with "
     "randomized=True) can cover evenly."
 )
+# Before a rule that fits these rows best, where other rows do not confirm it.
+DESCRIBED = "The rule that describes it best, unconfirmed by other rows: "
 # Rows to train on and to estimate excess risks from in a quick audit, whose excess risks use no forest.
 QUICK_ROWS = 5000
 QUICK = CoverageClassifier(n_trees=0)
@@ -304,6 +306,8 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     side = promise_rows(m, level)
     if side is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if (certain := without_a_chance_to_miss(base, level, side)) is not None:
+        return certain
     most = QUICK_ROWS if m.design.quick else MOST_ERT_ROWS
     if len(side.kept) > most:
         side = side.take(m.generator(f"rows {level.key}").choice(len(side.kept), most, replace=False))
@@ -325,8 +329,8 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         effect_low=risk.low,
         effect_high=float(risk.high if risk.high is not None else 1.0),
         tolerance=tolerance_at(0.1),
-        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from what "
-        f"was stated by {100 * float(risk):.1f} points on average ({level.name}).",
+        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
+        f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
         clean=f"The features do not tell where the {level.noun} are off.",
         repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
         estimates=(risk, *others),
@@ -348,6 +352,15 @@ def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str)
         p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
         risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
     return risk, *named.values()
+
+
+def _compared_with(level: Promise, side: PromiseRows) -> str:
+    """What the features are compared with: what is wrong with all rows alike is another finding."""
+    if not level.per_row:
+        return "the share over all rows"
+    if np.array_equal(side.expected, side.promised):
+        return "what was stated"
+    return "what was stated, corrected by one map for all rows,"
 
 
 def _along(predicted: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -385,12 +398,22 @@ def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result
     (rule, conditions), is_measured = found
     mask = region_mask(side.rows, conditions)
     stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
-    numbers = f": {100 * stated:.1f} % stated, {100 * seen:.1f} % happened." if is_measured else "."
-    place = f" Most where {rule} ({100 * mask.mean():.0f} % of the rows){numbers}"
+    numbers = f": {_numbers_there(level, side, mask)}." if is_measured else "."
+    lead = "Most where " if is_measured else DESCRIBED
+    place = f" {lead}{rule} ({100 * mask.mean():.0f} % of the rows){numbers}"
     return replace(
         result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place, "shortfall": stated - seen},
     )  # fmt: skip
+
+
+def _numbers_there(level: Promise, side: PromiseRows, mask: np.ndarray) -> str:
+    """What was expected in a region, as `_compared_with` says, and what happened."""
+    expected, seen = 100 * float(side.expected[mask].mean()), 100 * float(side.kept[mask].mean())
+    if not level.per_row:
+        return f"{seen:.1f} %, over all rows {expected:.1f} %"
+    corrected = "" if np.array_equal(side.expected, side.promised) else ", so corrected"
+    return f"{expected:.1f} % stated{corrected}, {seen:.1f} % happened"
 
 
 def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckResult:
@@ -400,8 +423,9 @@ def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckRe
         return result
     if (found := described_region(m, level)) is None:
         return result
-    rule, conditions = found
-    place = f" Worst where {rule} ({100 * region_mask(m.sample, conditions).mean():.0f} % of the rows)."
+    (rule, conditions), is_confirmed = found
+    lead = "Worst where " if is_confirmed else DESCRIBED
+    place = f" {lead}{rule} ({100 * region_mask(m.sample, conditions).mean():.0f} % of the rows)."
     return replace(
         result, where=f"{rule}{level.tag}", fault=result.fault + place,
         rows=lambda rows: region_mask(rows, conditions),

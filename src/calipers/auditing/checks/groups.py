@@ -15,16 +15,14 @@ from calipers.auditing.checks.coverage import rows_for, tolerance_at
 from calipers.auditing.checks.part_pictures import deviation_picture, part_picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.parts import DEPTH, Parts, clustered_worst, group_parts, group_rows
-from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
 from calipers.auditing.severity import LEVEL
 from calipers.auditing.table_states import table_of
-from calipers.inference import clopper_pearson
 from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
-from calipers.results.formatting import format_percent
 
 QUESTION = "everywhere"
 # A part may miss the promise by this many tolerances of the whole before anybody should act.
@@ -125,9 +123,8 @@ def compare_parts(
         effect_low=effect_low,
         effect_high=effect_high,
         tolerance=tolerance,
-        fault=f"{wording.phrase(parts.labels[at])} the {promise.noun} cover {100 * share:.1f} % of "
-        f"{rows[at]:.0f} rows; {format_percent(promised)} was promised, and all rows together reach "
-        f"{100 * hits / everything:.1f} %.",
+        fault=f"{wording.phrase(parts.labels[at])} "
+        + promise.kept_words(share, float(rows[at]), hits / everything),
         title=wording.title if share < promised or promise.two_sided else _DIFFERS[parts.kind],
         clean=f"No {_ONE[parts.kind]} is covered less often than the others.",
         where=f"{parts.place(at)}{promise.tag}",
@@ -175,6 +172,8 @@ def calibration_of_parts(
     side = promise_rows(m, promise)
     if side is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if (certain := without_a_chance_to_miss(base, promise, side)) is not None:
+        return certain
     table = side.rows.given["groups"] if labels is None else labels(side.rows)
     purpose = f"{wording.code}{promise.key}"
     joint = multicalibration_error(
@@ -184,7 +183,7 @@ def calibration_of_parts(
     if len(listed) < 2:
         return _nothing_to_compare(wording, kind)
     masks = masks_of(side.rows, list(listed))
-    at, p = _worst_of(side, listed, masks), joint.p_value
+    at, p = _worst_of(side, listed, masks, kind), joint.p_value
     if side.cluster is not None:
         at, p = clustered_worst(
             side, masks, m.generator(f"{purpose} signs"), replace(promise, two_sided=True)
@@ -204,12 +203,18 @@ def calibration_of_parts(
     )
 
 
-def _worst_of(side: PromiseRows, listed: Mapping[str, Mapping[str, Any]], masks: list[np.ndarray]) -> int:
-    """Of the parts that stand out from all rows the one that is farthest from its own promise."""
+def _worst_of(
+    side: PromiseRows, listed: Mapping[str, Mapping[str, Any]], masks: list[np.ndarray], kind: str
+) -> int:
+    """Of the parts that stand out from all rows the one that is farthest from its own promise.
+
+    Parts along difficulty are one series: where one stands out the farthest of all of them is named.
+    """
     outstanding = [k for k, own in enumerate(listed.values()) if (own["p_value"] or 0.0) <= LEVEL]
     largest = max(range(len(masks)), key=lambda k: float(list(listed.values())[k]["value"]))
     if not outstanding:
         return largest
+    outstanding = list(range(len(masks))) if kind == "difficulty" else outstanding
     gaps = {k: float(np.sum(side.kept[masks[k]] - side.promised[masks[k]])) for k in outstanding}
     return max(outstanding, key=lambda k: abs(gaps[k]) / np.sqrt(max(1.0, masks[k].sum())))
 
@@ -231,29 +236,27 @@ def _part_numbers(
     )  # fmt: skip
     stated, seen = float(inside.promised.mean()), float(inside.kept.mean())
     evidence = replace(
-        error, name=f"calibration error {place[0].lower()}{place[1:]}{promise.tag}", p_value=p,
+        error, name=f"calibration error {place[0].lower()}{place[1:].rstrip(',')}{promise.tag}", p_value=p,
         null_low=None, null_high=None, null_level=None,
         method=f"{error.method}; p-value of the worst part: {joint.method}",
         reason=FEW_CLUSTERS if p is None else error.reason,
     )  # fmt: skip
     low = error.details.get("low_bound")
     widest = np.sqrt(side.design_effect)
-    high = float(error.details.get("asymptotic_high", error.high) or 1.0)
     value = float(error)
-    mean_low, mean_high = clopper_pearson(
-        inside.kept.sum() / side.design_effect, len(inside.kept) / side.design_effect, confidence=m.confidence
-    )
+    # Certain promises, such as sets of all labels, have no noise.
+    is_certain = not np.any(inside.promised * (1 - inside.promised))
+    high = value if is_certain else float(error.details.get("asymptotic_high", error.high) or 1.0)
+    mean_low, mean_high = inside.share_interval(m.confidence)
     # How far the mean is off is known better than how far some range of probabilities is.
-    beyond = max(stated - float(mean_high), float(mean_low) - stated)
+    beyond = max(stated - mean_high, mean_low - stated)
     return {
         "evidence": evidence,
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
         # With few expected events the law of the calibration error is no guide; that of a share always is.
-        "effect_high": max(
-            value + widest * (high - value), stated - float(mean_low), float(mean_high) - stated
-        ),
+        "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
         f"happened ({int(mask.sum())} rows)"
@@ -266,7 +269,11 @@ def _part_numbers(
 
 
 def _stated_words(promise: Promise) -> str:
-    return "sets state" if promise.kind == "stated" else f"the {promise.name.replace('promised ', '')} states"
+    return (
+        "implied sets state"
+        if promise.kind == "stated"
+        else f"the {promise.name.replace('promised ', '')} states"
+    )
 
 
 def _range_words(error: Estimate) -> str:
@@ -297,7 +304,7 @@ def _part_evidence(
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
         p_value=p, alternative="two-sided" if two_sided else "less",
-        method=f"share of covered rows; Clopper-Pearson intervals that hold together for "
+        method=f"share of covered rows; Clopper-Pearson intervals that hold at once for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; {test}, corrected for the number of {kinds}",

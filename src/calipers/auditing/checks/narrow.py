@@ -259,7 +259,7 @@ def _trade_off(m: Measurements, traded: Saving | None) -> str:
 CHECKS = (
     Check(
         code="CAL301",
-        title="predictions that say nothing",
+        title="sizes of the predictions",
         question=QUESTION,
         needs=("prediction",),
         add="Add sets, p_values or intervals.",

@@ -12,13 +12,14 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import tolerance_at
 from calipers.auditing.checks.groups import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
 from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_percent
 
 # Kind of the promise -> code, title and question of a change.
 _FAULTS = {
@@ -43,6 +44,8 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     side = promise_rows(m, promise)
     if side is None:
         return CheckResult(**base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    if (certain := without_a_chance_to_miss(CheckResult(**base), promise, side)) is not None:
+        return certain
     if len(side.kept) < _FEWEST_ROWS:
         said = f"A change over time needs {_FEWEST_ROWS} rows, got {len(side.kept)}."
         return CheckResult(**base, not_applicable=said, rows_needed=_FEWEST_ROWS)
@@ -171,10 +174,15 @@ def _gap(side: PromiseRows, mask: np.ndarray, confidence: float) -> tuple[float,
 def _sentence(promise: Promise, change: Estimate, shares: list[float], means: list[float]) -> str:
     since, until = (plain_time(change.details.get(key)) for key in ("changed_at", "until"))
     when = f"Since {since}" if until is None else f"From {since} to {until}"
+    if promise.kind == "quantile":
+        return (
+            f"{when} {100 * shares[1]:.1f} % of the outcomes lie at or below the stated "
+            f"{format_percent(promise.promised)} quantile, otherwise {100 * shares[0]:.1f} %."
+        )
     if not promise.per_row:
         return (
             f"{when} the {promise.noun} cover {100 * shares[1]:.1f} %, otherwise {100 * shares[0]:.1f} %; "
-            f"{100 * promise.promised:.3g} % was promised."
+            f"{format_percent(promise.promised)} was promised."
         )
     return (
         f"{when} {100 * means[1]:.1f} % were stated and {100 * shares[1]:.1f} % happened; otherwise "

@@ -33,7 +33,7 @@ def part_picture(
     return Picture(
         name=f"{base.code}_coverage_by_{parts.kind}{promise.tag}".replace(" ", "_"), question=base.question,
         title=f"Coverage by {parts.kind}{promise.tag}",
-        caption=f"Intervals of all parts hold together at {format_percent(confidence)}; the line is the "
+        caption=f"All intervals hold at once with probability {format_percent(confidence)}; the line is the "
         "promise." + (f" The {left_out} groups covered most often are left out." if left_out else ""),
         kind="intervals", curves=(curve,), reference=promise.promised,
         labels=tuple(parts.labels[i] for i in shown),
@@ -51,7 +51,10 @@ def deviation_picture(
     """What happened minus what was stated, per part, the largest differences first."""
     confidence, residuals = m.confidence, side.kept - side.promised
     gap = {name: float(residuals[mask].mean()) if mask.any() else 0.0 for name, mask in masks.items()}
-    shown = sorted(gap, key=lambda name: -abs(gap[name]))[:_SHOWN_GROUPS]
+    # Parts along difficulty have an order of their own.
+    ease = side.rows.get("ease_or_size") if kind == "difficulty" else None
+    order = gap if ease is None else {name: float(ease[mask].mean()) for name, mask in masks.items()}
+    shown = sorted(gap, key=lambda name: -abs(gap[name]) if ease is None else order[name])[:_SHOWN_GROUPS]
     rows = np.array([max(1.0, float(masks[name].sum())) for name in shown])
     share = np.array([float(side.kept[masks[name]].mean()) if masks[name].any() else 0.5 for name in shown])
     y = np.array([gap[name] for name in shown])
@@ -61,11 +64,13 @@ def deviation_picture(
     curve = Curve(
         name=f"happened minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
         high=y + half, confidence=confidence, x_label=kind, y_label="happened minus stated",
-        method="normal intervals that hold together (Sidak)", details={"rows": rows, "two_sided": True},
+        method="normal intervals that hold for all parts at once (Sidak)",
+        details={"rows": rows, "two_sided": True},
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,
         title=f"Happened minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
-        caption="Intervals of all parts hold together; at the line the promise is kept.",
+        caption=f"All intervals hold at once with probability {format_percent(confidence)}; at the line as "
+        "much happens as was stated.",
         labels=tuple(shown),
     )  # fmt: skip

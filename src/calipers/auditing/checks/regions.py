@@ -79,16 +79,19 @@ def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tupl
     return None if found is None else (found, False)
 
 
-def described_region(m: Measurements, level: Promise) -> Region | None:
-    """The region of low coverage: tested on other rows if there is one, else what describes all rows best."""
+def described_region(m: Measurements, level: Promise) -> tuple[Region, bool] | None:
+    """The region of low coverage and whether other rows confirm it; else what describes all rows best."""
     under = regions_below(m, level)
     if under:
         rule = worst_rule(under)
         if (under[rule].p_value or 1.0) <= SUSPECT:
-            return rule, under[rule].details["conditions"]
+            return (rule, under[rule].details["conditions"]), True
     covered = m.rows_at(level)["covered"]
     alpha = 1.0 - min(level.promised, float(covered.mean()))
-    return best_rule(m.features, covered, alpha, min_mass=SMALLEST_MASS, below=True) if alpha < 1.0 else None
+    if alpha == 1.0:
+        return None
+    found = best_rule(m.features, covered, alpha, min_mass=SMALLEST_MASS, below=True)
+    return None if found is None else (found, False)
 
 
 def region_mask(rows: Rows, conditions: list[tuple[str, str, object]]) -> np.ndarray:
@@ -160,7 +163,7 @@ def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> P
         name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
         y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
         confidence=confidence, x_label="region", y_label="coverage",
-        method="rules found on one half of the rows, coverage of the other half, intervals hold together",
+        method="rules found on one half of the rows, coverage of the other half, intervals hold at once",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,

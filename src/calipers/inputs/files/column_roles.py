@@ -305,6 +305,7 @@ _MADE_OF: dict[str, tuple[str, ...]] = {
     "error": ("intervals", "probabilities"),
     "width": ("intervals", "sets", "p_values"),
     "difficulty": ("ease", "probabilities"),
+    "ease_or_size": ("ease", "probabilities", "size", "intervals", "quantiles"),
     "top_probability": ("probabilities",),
     "top_is_right": ("probabilities",),
     "is_positive": ("probabilities",),
