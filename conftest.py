@@ -12,6 +12,8 @@ import rich.style  # noqa: F401 - draws one global number when first imported (s
 
 # Loaded by Hugging Face's evaluate from its path, with evaluate installed; not a module of the package.
 collect_ignore = ["src/calipers/integrations/hugging_face/calipers_audit.py"]
+# Imports Triton, which few machines have; its kernels are tried in tests/unit/arrays/test_device_rows.py.
+collect_ignore += ["src/calipers/arrays/device_kernels.py"]
 
 # Marker -> the option that lets its tests run.
 LANES = {"slow": "--slow", "gpu": "--gpu"}

@@ -9,6 +9,7 @@ import array_api_compat
 import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_into_series
 
+from calipers.arrays.device_rows import scatter_rows
 from calipers.exceptions import InputTypeError
 
 # Any array of any library; the array API standard has no common base class to name.
@@ -341,6 +342,8 @@ def undo_row_order(values: Array, order: Array) -> Array:
     array([[20., 30., 10.]])
     """
     xp = namespace(values)
+    if (scattered := scatter_rows(values, order)) is not None:
+        return scattered
     if array_api_compat.is_torch_array(values):
         return xp.empty_like(values).scatter_(1, order, values)
     if isinstance(values, np.ndarray) or array_api_compat.is_cupy_array(values):

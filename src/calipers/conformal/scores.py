@@ -26,6 +26,7 @@ from calipers.arrays import (
     sort_with_order,
     undo_row_order,
 )
+from calipers.arrays.device_rows import running_mass
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, require_finite
@@ -239,10 +240,13 @@ class RankedRule:
         xp = namespace(descending)
         labels = int(descending.shape[1])
         rank = xp.arange(1, labels + 1, dtype=xp.float64, device=descending.device)[None, :]
-        own = _whole_steps(descending) if self.sums_mass else None
-        through = xp.cumulative_sum(own, axis=1) if self.sums_mass else None
-        if through is not None:
-            through[:, -1] = 1.0  # rows sum to 1 up to rounding: the last label completes them
+        # Only a draw takes a part of the own mass away; without one a device sums in one read.
+        through = running_mass(descending) if self.sums_mass and u is None else None
+        own = _whole_steps(descending) if self.sums_mass and through is None else None
+        if own is not None:
+            # Rounding may not lift a sum above the whole, and the last label completes it.
+            through = xp.clip(xp.cumulative_sum(own, axis=1), max=1.0)
+            through[:, -1] = 1.0
         return self.formula(rank, own, through, canonical(descending[:, :1]), _column(u), labels)
 
     def _label_block(self, P: Array, u: Any, codes: Array) -> Array:
@@ -257,7 +261,7 @@ class RankedRule:
         if self.sums_mass:
             step = _whole_steps(own)[:, 0]
             through = xp.sum(xp.astype(larger, xp.float64) * _whole_steps(P), axis=1) + (ties + 1) * step
-            through = xp.where(rank == labels, xp.ones_like(through), through)
+            through = xp.where(rank == labels, xp.ones_like(through), xp.clip(through, max=1.0))
         return self.formula(rank, step, through, canonical(xp.max(P, axis=1)), u, labels)
 
     def _set_block(self, P: Array, u: Any, limits: Array) -> Array:
@@ -323,8 +327,7 @@ def _margin(P: Array) -> Array:
 
 
 def _aps(rank: Array, own: Array, through: Array, top: Array, u: Any, labels: int) -> Array:
-    total = namespace(through).clip(through, max=1.0)  # rounding may not lift it above the whole
-    return total if u is None else total - u * own
+    return through if u is None else through - u * own
 
 
 def _raps(rank: Array, *rest: Any, penalty: float, k_reg: float) -> Array:

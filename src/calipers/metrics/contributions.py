@@ -13,13 +13,13 @@ _CHUNK = 1 << 13
 
 
 # The criteria in their order, with the keys that break ties.
-_ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
+CRITERIA_ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty")
 
 
 def criterion_rows(p: Array, codes: Array, sets: Array) -> dict[str, Array]:
     """Kernel: what each row adds to each criterion, (n,) each."""
     rows = p_value_rows(p, codes) | size_rows(*sizes(sets, codes))
-    return {name: rows[name] for name in _ORDER}
+    return {name: rows[name] for name in CRITERIA_ORDER}
 
 
 def p_value_rows(p: Array, codes: Array) -> dict[str, Array]:

@@ -10,13 +10,21 @@ import numpy as np
 
 from calipers.arrays import Array, as_numpy, namespace
 from calipers.arrays.compiled import columns_of
+from calipers.arrays.device_rows import read_rows
 from calipers.inference import Moments
 from calipers.inference.state import State
 from calipers.inputs import Weights, check_p_values
 from calipers.inputs.option_checks import check_increasing
 from calipers.inputs.p_value_sets import level_floors, sets_at
 from calipers.inputs.rows import Rows
-from calipers.metrics.contributions import criterion_gaps, criterion_rows, p_value_rows, size_rows, sizes
+from calipers.metrics.contributions import (
+    CRITERIA_ORDER,
+    criterion_gaps,
+    criterion_rows,
+    p_value_rows,
+    size_rows,
+    sizes,
+)
 from calipers.metrics.criteria_estimates import (
     SHARES,
     by_label_from_moments,
@@ -28,7 +36,7 @@ from calipers.results import EstimateTable
 
 # Criteria that are not whole numbers, as the compiled kernel orders them.
 _CONTINUOUS = ("S", "U", "F", "OU", "OF", "credibility")
-_ORDER = ("S", "N", "U", "F", "M", "E", "OU", "OF", "OM", "OE", "credibility", "empty", "S_phi")
+_ORDER = (*CRITERIA_ORDER, "S_phi")
 _FEW_ROWS = 1 << 11
 GivenWeights = np.ndarray | Weights | None
 
@@ -68,6 +76,11 @@ class CriteriaState(State):
         if compiled is not None and weights is None and self.phi is None:
             self.moments.add(compiled_moments(p, codes, self.alpha, compiled))
             return
+        if weights is None and self.phi is None and not isinstance(p, np.ndarray):
+            read = read_rows(p, codes, level_floors(p, self.alpha))
+            if read is not None:
+                self.moments.add(dict(zip(CRITERIA_ORDER, Moments.of_each(read), strict=True)))
+                return
         size, inside = sizes(sets_at(p, self.alpha), codes)
         rows = p_value_rows(p, codes)
         if self.phi is not None:

@@ -119,7 +119,7 @@ def _passed(rows: BinaryRows, options: CalibrationOptions, n_tests: int) -> Walk
 
 def _few_levels(rows: BinaryRows) -> ScoreTable | None:
     """Rows that count once and have few scores, counted level by level; None for all others."""
-    if rows.n <= _SMALL or rows.weights is not None or rows.soft:
+    if rows.n <= _SMALL or rows.weights is not None or rows.soft or not rows.on_host:
         return None
     values = np.unique(rows.scores[:: rows.n // _SAMPLE])
     if values.size > _FEW_LEVELS or values[-1] > 1:

@@ -7,6 +7,7 @@ import pytest
 
 from calipers.metrics.reliability.bucket_walk import sup_interval
 from calipers.metrics.reliability.scored_rows import BLOCK, BinaryRows
+from tests.contract.libraries import LIBRARIES, move
 
 
 def brute_force(f, y, w=None):
@@ -113,6 +114,20 @@ def test_other_array_libraries_give_the_same_interval(library, kind, seed):
         assert (device.low, device.high, device.sign) == pytest.approx(
             (host.low, host.high, host.sign), nan_ok=True
         )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", ["continuous", "one decimal"])
+def test_many_rows_of_other_array_libraries_give_the_same_interval(library, kind, seed):
+    rng = np.random.default_rng(seed)
+    f = SCORES[kind](rng, 100_001)
+    y = rng.random(f.size) < f
+    host, device = (
+        sup_interval(BinaryRows(f, y)),
+        sup_interval(BinaryRows(move(f, library), move(y, library))),
+    )
+    assert device.value == pytest.approx(host.value, abs=1e-14)
+    assert (device.low, device.high, device.sign) == pytest.approx((host.low, host.high, host.sign))
 
 
 def test_a_float32_softmax_one_unit_above_one_is_read_as_one():
