@@ -21,12 +21,13 @@ from calipers.exceptions import CalipersError, CalipersWarning
 from calipers.results import Estimate, EstimateTable
 from tests.fuzz.mutations import mutated, names_for
 from tests.fuzz.targets import Target
+from tests.fuzz.twins import differs, twin_value
 
 # (argument, mutation) pairs of one call.
 Plan = tuple[tuple[str, str], ...]
 
 
-FAILURES = ("foreign", "warning", "unexplained", "too long")
+FAILURES = ("foreign", "warning", "unexplained", "too long", "wrong")
 LONGEST = 20.0
 # They fit a model of scikit-learn, which looks at the rows first.
 ESTIMATORS = {"ConformalClassifier", "ConformalRegressor", "TransductiveKNNClassifier"}
@@ -76,7 +77,7 @@ def arguments(target: Target, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def run_call(target: Target, seed: int, plan: Plan) -> tuple[str, str]:
-    """("answer" or "refused", ""), or one of `FAILURES` with what was seen."""
+    """("answer", "right" beside its twin, or "refused", ""), or one of `FAILURES` with what was seen."""
     try:
         given = arguments(target, seed, plan)
     except (TypeError, ValueError, OverflowError, AttributeError, ArithmeticError):
@@ -104,7 +105,10 @@ def run_call(target: Target, seed: int, plan: Plan) -> tuple[str, str]:
     for estimate in estimates(found):
         if estimate.value is not None and math.isnan(estimate.value) and not estimate.reason:
             return "unexplained", f"{estimate.name} is NaN without a reason"
-    return "answer", ""
+    twin = twin_value(target.name, given, plan) if isinstance(found, Estimate) else None
+    if isinstance(found, Estimate) and differs(found.value, twin):
+        return "wrong", f"{found.value!r}, its slow twin gives {twin!r}"
+    return "answer" if twin is None else "right", ""
 
 
 @contextlib.contextmanager

@@ -295,7 +295,7 @@ def audit_pieces(
     progress: Progress | None = None,
 ) -> Audit:
     """The audit of pieces of rows, wherever they lie; ``rows`` are all of them when they are in memory."""
-    checks, engine = without(CHECKS, mute), engine_of(engine or "local")
+    checks, engine = without(CHECKS, mute), engine_of("local" if engine is None else engine)
     with unchanging_files(pieces), named_file(pieces[0]):
         head = pieces[0].head()
         design = Design(n=sum(p.rows for p in pieces), alphas=alphas, head=head, **settings)

@@ -84,9 +84,9 @@ def _container_content(value: Any, foreign: Callable[[Any], Any] | None) -> list
             "dict",
             [[content_of(key, foreign), content_of(item, foreign)] for key, item in value.items()],
         ]
-    for name, kind in _SEQUENCES.items():
-        if type(value) is kind:
-            return [name, [content_of(item, foreign) for item in value]]
+    name = next((name for name, kind in _SEQUENCES.items() if type(value) is kind), None)
+    if name is not None:
+        return [name, [content_of(item, foreign) for item in value]]
     raise InputTypeError(f"a state with a {type(value).__qualname__} in it cannot be stored.")
 
 
@@ -126,8 +126,8 @@ def _object_content(value: Any, foreign: Callable[[Any], Any] | None) -> list[An
 
 
 def _read_object(given: Any, name: str, fields: dict[str, Any], items: Any) -> Any:
-    kind = _own_class(name)
-    made = copy(given) if type(given) is kind else kind.__new__(kind)
+    kind: Any = _own_class(name)
+    made: Any = copy(given) if type(given) is kind else kind.__new__(kind)
     for field, content in fields.items():
         object.__setattr__(made, field, with_content(getattr(given, field, None), content))
     if items is not None:
