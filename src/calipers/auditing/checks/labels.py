@@ -16,8 +16,9 @@ import numpy as np
 from calipers.auditing import repairs
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.groups import FEWEST_ROWS, QUESTION, Parts, Wording, compare_parts
+from calipers.auditing.checks.groups import QUESTION, Wording, compare_parts
 from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.parts import FEWEST_ROWS, Parts
 from calipers.auditing.promises import Promise
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
