@@ -68,6 +68,7 @@ WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
 LOWEST_TESTS = (
     "pytest>=8.2", "pytest-xdist>=3.6", "pytest-randomly>=3.15", "hypothesis>=6.100", "httpx>=0.27",
     "pandas>=2.2.2", "pyarrow>=16.1", "array-api-strict>=2.4.1",
+    "pyparsing>=3.1",  # matplotlib 3.8 warns with 3.3, and a warning is an error in tests
 )  # fmt: skip
 # Published schemas, which come with check-jsonschema, and the files that follow them.
 SCHEMAS = {
