@@ -109,7 +109,7 @@ def test_print_shows_every_part(watched: Watched, report: Path) -> None:
     page.goto(report.as_uri())
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    for part in ("#numbers table", "#methods dl", "#pictures svg", ".repair pre"):
+    for part in ("#numbers table", "#methods dl", "#pictures svg", "#how-to-repair pre"):
         assert page.locator(part).first.is_visible(), part
     assert not page.locator("#theme").is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")

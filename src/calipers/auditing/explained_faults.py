@@ -41,8 +41,14 @@ def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
     for explained, several in _IMPLIED.items():
         if explained in found and str(found[explained].details.get("promise", "")).startswith(IMPLIED_SETS):
             for explaining in several:
-                _fold(found, explained, explaining)
+                if explained != "CAL201" or _in_one_group(found, explained, explaining):
+                    _fold(found, explained, explaining)
     return list(found.values())
+
+
+def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:
+    """Whether findings name the same group: the fault of one group explains nothing about another."""
+    return len({found[code].where for code in codes if code in found}) == 1
 
 
 def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
