@@ -246,10 +246,7 @@ def _four_digits(value: float) -> float:
 
 
 def _top(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    if plain.P is None:
-        happened, stated = plain.promise("promised probability")
-        return _calibration(finding, plain, stated, happened.astype(float))
-    stated, happened = np.minimum(plain.P.max(axis=1), 1.0), plain.right.astype(float)
+    stated, happened = plain.top()
     return _calibration(finding, plain, stated, happened)
 
 
@@ -281,12 +278,27 @@ def _forecast(finding: Any, audit: Any, plain: Plain) -> list[float]:
     return [*facts, float(rows[1]) if rows else 1.0]
 
 
+def _surest(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """The share of the surest rows, the error they are certified for, and the error of all rows."""
+    certainty, right = plain.top()
+    overall = float(1 - right.mean())
+    if finding.evidence is None:
+        return [overall]
+    risk = float(re.search(r"at ([\d.]+) % or less", finding.sentence)[1]) / 100
+    lowest = float(finding.evidence.details["lowest_kept"])
+    kept = certainty >= lowest
+    # What is certified cannot be worse than what is seen.
+    assert float(1 - right[kept].mean()) <= risk
+    return [np.floor(1000 * float(kept.mean())) / 1000, risk, overall, lowest, 0.95]
+
+
 _OF_CODE = {
     "CAL101": _coverage, "CAL102": _coverage, "CAL103": _uniformity, "CAL201": _group, "CAL202": _features,
     "CAL203": _region, "CAL301": _sizes, "CAL302": _narrow, "CAL401": _difficulty, "CAL402": _follows,
     "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL504": _stated_there, "CAL505": _stated_there,
     "CAL508": _difficulty, "CAL601": _forecast, "CAL204": _over_time, "CAL205": _true_classes,
     "CAL506": _over_time, "CAL507": _quantiles, "CAL602": _mean_loss, "CAL603": _mean_loss,
+    "CAL604": _surest,
 }  # fmt: skip
 
 

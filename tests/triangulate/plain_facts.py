@@ -165,6 +165,13 @@ class Plain:
         assert self.P is not None
         return np.asarray(self.P.argmax(axis=1) == self.y)
 
+    def top(self) -> tuple[np.ndarray, np.ndarray]:
+        """What is stated of the most probable label, or of what was promised, and whether it happened."""
+        if self.P is None:
+            happened, stated = self.promise("promised probability")
+            return stated, happened.astype(float)
+        return np.minimum(self.P.max(axis=1), 1.0), self.right.astype(float)
+
     @cached_property
     def loss(self) -> np.ndarray:
         """The loss of the forecast: errors of the top label, errors of the middle, or misses."""

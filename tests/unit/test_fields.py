@@ -15,10 +15,10 @@ from calipers.engines import FileSource
 from calipers.fields import ARGUMENTS, FIELDS, STATED, field_named
 from calipers.inputs.files import ColumnChoice
 
-# Arguments of an audit that say how it is made, not what is in the rows.
+# Arguments of an audit that say how it is made and what it is asked, not what is in the rows.
 HOW = {
     "random_state", "confidence", "mute", "name", "source", "progress", "engine", "origin", "sample_rows",
-    "min_rows",
+    "min_rows", "label_conditional",
 }  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def by_true_class(m: Measurements, promise: Promise) -> CheckResult:
         return replace(base, not_applicable="Given the class nothing is uncertain about its own probability.")
     kept, codes, weights = m.result("true classes", promise)
     counts = ShareCounts.of(kept, weights, codes.astype(np.int64), len(m.classes))
-    enough = np.flatnonzero(counts.totals >= FEWEST_ROWS)
+    enough = np.flatnonzero(counts.effective >= FEWEST_ROWS)
     if len(enough) < 2:
         return replace(
             base,
@@ -124,7 +124,7 @@ def class_rows(rows: Rows, codes: Sequence[int] | np.ndarray) -> list[np.ndarray
 def _picture(parts: Parts, ends: tuple[Any, Any], promise: Promise, confidence: float) -> Picture:
     order = np.argsort(parts.shares, kind="stable")
     curve = Curve(
-        name=f"{promise.name} by true class", x=np.arange(len(order), dtype=float), y=parts.shares[order],
+        name=f"{promise.name} by class", x=np.arange(len(order), dtype=float), y=parts.shares[order],
         low=ends[0][order], high=ends[1][order], confidence=confidence, x_label="true class",
         y_label="share of rows", method="Clopper-Pearson, Sidak-corrected",
         details={"rows": parts.rows[order]},

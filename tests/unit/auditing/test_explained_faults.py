@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calipers.auditing.promises import IMPLIED_SETS
-from calipers.auditing.told_once import told_once
+from calipers.auditing.explained_faults import told_once
 from calipers.results import Finding
 
 
