@@ -6,6 +6,7 @@ open (``memory://``, ``hdfs://``, ...) is read through it by pyarrow, row group 
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 import zlib
@@ -122,7 +123,7 @@ class PolarsReader(Reader):
     def __init__(self, path: str, storage: Mapping[str, Any], separator: str) -> None:
         self.path = path
         kind, compression = format_of(path)
-        self.is_stream = bool(compression)
+        self.is_stream, self.separated = bool(compression), bool(kind.separator)
         guarded(path, lambda: _refuse_unreadable(path))
         opened = guarded(path, lambda: kind.scan(path, storage, separator))
         self.arrays, self.stated = opened.arrays, opened.stated
@@ -137,7 +138,11 @@ class PolarsReader(Reader):
         """Rows in the file, without reading them where the format knows it."""
         import polars as pl
 
-        count = self.lazy.select(pl.len())
+        counted = pl.len()
+        if self.separated and os.environ.get("POLARS_FORCE_ASYNC") == "1":
+            # The count of lines maps the file whatever that variable says, and dies when the file is cut off.
+            counted = pl.nth(0).null_count() + pl.nth(0).count()
+        count = self.lazy.select(counted)
         return int(guarded(self.path, lambda: count.collect(engine="streaming")).item())
 
     def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
