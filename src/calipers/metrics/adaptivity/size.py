@@ -134,7 +134,7 @@ def t_ss(
     >>> ease = rng.random(5000)
     >>> rank, size = 1 + rng.poisson(3 * (1 - ease)), 1 + rng.poisson(5 * (1 - ease))
     >>> print(t_ss(rank, size, ease, random_state=0))
-    T-SS 0.971 [0.953, 0.983] at 95 %; a predictor whose size ignores difficulty would read up to ...
+    T-SS 0.971 [0.952, 0.983] at 95 %; a predictor whose size ignores difficulty would read up to ...
     """
     if ease is None:
         raise InputTypeError("ease must be an array or a list, got NoneType.")
