@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calipers.auditing.promises import IMPLIED_SETS
 from calipers.auditing.explained_faults import told_once
+from calipers.auditing.promises import IMPLIED_SETS
 from calipers.results import Finding
 
 

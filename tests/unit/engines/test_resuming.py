@@ -119,6 +119,7 @@ def test_damaged_work_is_done_again(files: FileSource, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() & merge_rules().keys()))
 def test_every_metric_resumes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, options = EXAMPLES[name](np.random.default_rng(0), 60)
+    options = dict(options)  # those of an example belong to every test
     alpha = options.pop("alpha", 0.1)
     if "random_state" in inspect.signature(getattr(metrics, name)).parameters:
         options["random_state"] = 0
