@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,10 @@ from calipers.results.formatting import format_percent
 _CERTAIN = 16.0
 # A recalibration of all rows is taken into account when the rows ask for it at this level.
 _ASKED = 0.05
+# Knots of the splines that are tried, at equally spaced quantiles, and the rows that each must have.
+_KNOTS, _ROWS_PER_KNOT = (1, 3, 7), 50
+# Up to so many promises each has a value of its own.
+_FEW_VALUES = 8
 
 FEW_CLUSTERS = (
     f"Rows depend on each other inside clusters, and there are fewer than {FEWEST_CLUSTERS} of them: no test."
@@ -131,9 +135,12 @@ def _promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:
 
 
 def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
-    """Promised probabilities as they are, or by the logistic map that all rows together ask for.
+    """Promised probabilities as they are, or by the map of all rows that these ask for.
 
-    Certainties stay as they are: a promise of probability 1 that is broken is impossible in any slice.
+    The map is logistic or, where the rows ask for more, a linear spline in the log-odds (one value for each
+    promise where there are few): whatever is wrong with all rows alike must not be found again in the slices
+    whose promises happen to be higher or lower. Certainties stay as they are: a promise of probability 1 that
+    is broken is impossible in any slice.
 
     Examples
     --------
@@ -149,14 +156,32 @@ def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
         return promised
     z, t = kept[open_rows].astype(float), promised[open_rows]
     odds = np.clip(special.logit(t), -_CERTAIN, _CERTAIN)
-    columns = [np.ones(len(t)), odds] if np.ptp(odds) > 0 else [np.ones(len(t))]
     # The promise itself is the start: an intercept of 0 and a slope of 1.
-    fit = fit_logistic(
-        np.column_stack(columns), z, offset=odds, ridge=1e-9,
-    )  # fmt: skip
-    gain = fit.log_likelihood - logistic_log_likelihood(odds, z, np.ones(len(z)))
-    if stats.chi2.sf(2.0 * max(0.0, gain), len(columns)) > _ASKED:
-        return promised
-    found = promised.copy()
-    found[open_rows] = fit.fitted
+    likelihood, n_terms, found = logistic_log_likelihood(odds, z, np.ones(len(z))), 0, promised
+    for design in _maps(odds):
+        fit = fit_logistic(design, z, offset=odds, ridge=1e-9)
+        gain = max(0.0, fit.log_likelihood - likelihood)
+        if stats.chi2.sf(2.0 * gain, design.shape[1] - n_terms) <= _ASKED:
+            likelihood, n_terms, found = fit.log_likelihood, design.shape[1], promised.copy()
+            found[open_rows] = fit.fitted
     return found
+
+
+def _maps(odds: np.ndarray) -> Iterator[np.ndarray]:
+    """Features of maps from the plainest on; each holds the ones before it."""
+    values, at = np.unique(odds, return_inverse=True)
+    constant = np.ones((len(odds), 1))
+    if len(values) == 1:
+        yield constant
+        return
+    line = np.column_stack([constant, odds])
+    yield line
+    if len(values) <= _FEW_VALUES:
+        if len(values) > 2:
+            yield (at[:, None] == np.arange(len(values))).astype(float)
+        return
+    for n_knots in _KNOTS:
+        if len(odds) >= _ROWS_PER_KNOT * n_knots:
+            knots = np.unique(np.quantile(odds, np.arange(1, n_knots + 1) / (n_knots + 1)))
+            inside = knots[(knots > values[0]) & (knots < values[-1])]
+            yield np.column_stack([line, np.maximum(0.0, odds[:, None] - inside)])

@@ -261,6 +261,42 @@ def test_recalibration_leaves_certainties_and_kept_promises_alone() -> None:
     assert abs((z - found)[:-2].sum()) < 1e-3
 
 
+@pytest.mark.parametrize(
+    "true",
+    [
+        lambda t: np.where(t > 0.7, t - 0.1, t + 0.02),
+        lambda t: np.where(np.abs(t - 0.5) < 0.1, t + 0.1, t),
+        lambda t: np.clip(t - 0.15 * np.sin(6 * t), 0.01, 0.99),
+    ],
+)
+def test_recalibration_follows_maps_that_are_not_logistic(true: Any) -> None:
+    rng = np.random.default_rng(21)
+    t = rng.uniform(0.02, 0.98, 20_000)
+    found = recalibrated(rng.random(20_000) < true(t), t)
+    # A spline of nine terms has a standard error of about sqrt(9 / n) / 2 = 0.011, more at jumps.
+    assert np.sqrt(np.mean((found - true(t)) ** 2)) < 0.03
+
+
+def test_recalibration_gives_each_of_few_promises_its_own_share() -> None:
+    rng = np.random.default_rng(22)
+    t = rng.choice([0.5, 0.8, 0.95], 4000)
+    z = rng.random(4000) < np.where(t == 0.95, 0.85, t)
+    found = recalibrated(z, t)
+    for value in (0.5, 0.8, 0.95):
+        assert found[t == value] == pytest.approx(z[t == value].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_features_are_not_blamed_for_a_fault_of_the_scores(seed: int) -> None:
+    """Noise features beside probabilities that no logistic map corrects."""
+    rng = np.random.default_rng(1000 + seed)
+    t = rng.uniform(0.02, 0.98, 4000)
+    y = rng.random(4000) < np.where(t > 0.7, t - 0.08, np.where(t < 0.3, t, t + 0.03))
+    found = calipers.audit(y.astype(int), probabilities=t, X=rng.normal(size=(4000, 2)), random_state=seed)
+    assert found.promises["probability of class 1", "score"].answer == "broken"
+    assert found.promises["probability of class 1", "features"].answer == "kept"
+
+
 def test_the_same_file_streamed_and_in_memory_keeps_the_same_promises(tmp_path: Any) -> None:
     rng = np.random.default_rng(13)
     n = 1200
