@@ -52,6 +52,8 @@ class Field:
         Whether a column may state its level, as in ``lower@0.05``; the argument then has a last axis.
     beside : str
         The field without which a column of this name is a feature like any other.
+    also : tuple of str
+        Other names of a single column, which count where a file states nothing else.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Field:
     fills: str = ""
     levels: bool = False
     beside: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def argument(self) -> str:
@@ -97,7 +100,8 @@ FIELDS: tuple[Field, ...] = (
     Field("y_true", "y", "y_true", "column", "labels",
           "What happened: a label or, beside intervals, a number.", word="outcome"),
     Field("probabilities", "proba", "p_*", "per class", "numbers",
-          "Stated probability of each class; a single column is that of the positive class of two."),
+          "Stated probability of each class; a single column is that of the positive class of two.",
+          also=("p", "prob", "proba", "probability", "y_prob", "y_proba", "y_score", "p_hat")),
     Field("sets", "set", "set_*", "per class", "flags",
           "Whether each class is in the prediction set: true and false, or 1 and 0.", levels=True),
     Field("lower", "lower", "lower", "end", "numbers",
@@ -147,6 +151,10 @@ STATED: dict[str, str] = {
     "bound": "Promised bound of the mean loss.",
     "loss_range": "Smallest and largest loss there can be.",
 }
+# What a model states, or what came of it: without one of these there is nothing to audit.
+STATEMENTS = (
+    "probabilities", "p_values", "sets", "intervals", "quantiles", "pit", "covered", "loss", "y_pred",
+)  # fmt: skip
 ARGUMENTS: tuple[str, ...] = tuple(dict.fromkeys(field.argument for field in FIELDS))
 
 

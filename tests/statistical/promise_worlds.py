@@ -177,7 +177,9 @@ KINDS: dict[str, Kind] = {
             "all rows": ("CAL602",),
             "group": ("CAL603",),
             "intersection": ("CAL603",),
-            "time": ("CAL601",),
+            "region": ("CAL605",),
+            "difficulty": ("CAL606",),
+            "time": ("CAL601", "CAL607"),
         },
     ),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from calipers.arrays import as_numpy, frame_columns, is_frame
 from calipers.exceptions import InputError
+from calipers.fields import STATEMENTS
 from calipers.inputs import (
     check_alphas,
     check_classes,
@@ -88,6 +89,7 @@ def rows_of_arguments(
     _check_levels(matrices, alphas)
     distribution = _quantile_table(quantiles, quantile_levels)
     is_number = distribution is not None or pit is not None
+    is_number |= y_pred is not None and all(value is None for value in stated.values())
     y, labels = _outcome(y_true, matrices, classes, stated, is_number=is_number)
     checked = {name: _checked_column(name, value) for name, value in columns.items()}
     own = {"y_true": y, "quantiles": distribution} | matrices | checked
@@ -110,16 +112,23 @@ def _checked_beside(beside: dict[str, Any], n: int, seed: int) -> dict[str, Any]
     }
 
 
+def require_statement(given: Collection[str], features: Sequence[str] = ()) -> None:
+    """Refuse rows that hold nothing a model states; of a file, columns may have been taken for features."""
+    if not set(STATEMENTS) & set(given):
+        taken = f" The columns {', '.join(features[:8])} were read as features." if features else ""
+        raise InputError(
+            "an audit needs what was predicted: give probabilities, p_values, sets, intervals, quantiles or "
+            f"y_pred beside y_true, or covered, pit or loss.{taken}"
+            + (" Name the right ones with options such as --proba." if features else "")
+        )
+
+
 def _refuse_nothing_or_both(stated: dict[str, Any], columns: dict[str, Any], y_true: Any) -> None:
     given = [name for name, value in stated.items() if value is not None]
-    other = [name for name in ("covered", "loss", "quantiles", "pit") if columns[name] is not None]
-    if not given and not other:
-        raise InputError(
-            "an audit needs what was predicted: "
-            "give probabilities, p_values, sets or intervals beside y_true."
-        )
-    if y_true is None and (given or columns["quantiles"] is not None):
-        raise InputError(f"{(given or ['quantiles'])[0]} needs y_true, what happened.")
+    require_statement({name for name, value in (stated | columns).items() if value is not None})
+    with_outcome = [*given, *(name for name in ("quantiles", "y_pred") if columns[name] is not None)]
+    if y_true is None and with_outcome:
+        raise InputError(f"{with_outcome[0]} needs y_true, what happened.")
     for name in ("promised", "size"):
         if columns[name] is not None and columns["covered"] is None:
             raise InputError(f"{name} belongs to covered: whether each promise came true. Add covered.")

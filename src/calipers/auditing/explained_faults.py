@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from calipers.auditing.promises import IMPLIED_SETS
+from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding, severity_rank
 
 # (explained, explaining): the first says the same as the second, seen through another number.
@@ -13,6 +13,7 @@ _SAME_FAULT = (
     ("CAL203", "CAL202"),
     ("CAL501", "CAL503"),
     ("CAL502", "CAL503"),
+    ("CAL607", "CAL601"),
 )
 # Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
 _IMPLIED = {
@@ -39,11 +40,16 @@ def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
     for explained, several in _IMPLIED.items():
-        if explained in found and str(found[explained].details.get("promise", "")).startswith(IMPLIED_SETS):
+        if explained in found and _is_about_probabilities(found[explained]):
             for explaining in several:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
     return list(found.values())
+
+
+def _is_about_probabilities(finding: Finding) -> bool:
+    """Whether the promise follows from stated probabilities, which then are what is wrong."""
+    return str(finding.details.get("promise", "")).startswith((IMPLIED_SETS, PER_ROW))
 
 
 def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:

@@ -11,7 +11,11 @@ from calipers.auditing.questions import QUESTIONS, TITLES
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
+_ADD_PROBABILITIES = "Add probabilities: one column per class, or that of the positive class of two."
+
 _ADD_DISTRIBUTION = "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities."
+
+_OF_TASK = {"classification": "sets of labels", "regression": "intervals"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +75,12 @@ def _plan_question(design: Design, question: str, checks: Iterable[Check]) -> Qu
 def what_to_add(check: Check, design: Design) -> str:
     """The inputs that the check lacks: the prediction alone, or what the check itself asks for."""
     if design.task not in check.tasks:
-        return f"Does not apply to {design.task}."
+        own = " or ".join(_OF_TASK[task] for task in check.tasks if task != "outcomes")
+        return f"It is asked of {own}."
     if not check.once and not design.promises_of(check.kinds):
-        return (
-            _ADD_DISTRIBUTION
-            if "quantile" in check.kinds and design.task == "regression"
-            else _ADD_PREDICTION
-        )
+        if check.question != "probabilities":
+            return _ADD_PREDICTION
+        return _ADD_DISTRIBUTION if design.task == "regression" else _ADD_PROBABILITIES
     lacking = set(check.needs) - design.have
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 

@@ -87,6 +87,7 @@ class Promise:
 
 # The smallest set of labels of each row whose stated probabilities reach 1 - alpha together.
 IMPLIED_SETS = "coverage of sets implied by the probabilities"
+PER_ROW = "promised probability"
 STATED = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL = {"covered": "top_is_right", "promised": "top_probability"}
 POSITIVE = {"covered": "is_positive", "promised": "positive_probability"}
@@ -134,7 +135,7 @@ def _quantiles(given: Any) -> Iterator[Promise]:
 
 def _covered_elsewhere(given: Any, alpha: float) -> Promise:
     per_row = "promised" in given
-    name = "promised probability" if per_row else "coverage"
+    name = PER_ROW if per_row else "coverage"
     return Promise(alpha=alpha, name=name, noun="predictions", per_row=per_row)
 
 

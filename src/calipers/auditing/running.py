@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from calipers.arrays import RandomState
-from calipers.auditing.arguments import rows_of_arguments
+from calipers.auditing.arguments import require_statement, rows_of_arguments
 from calipers.auditing.assembly import assemble
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult
@@ -298,6 +298,7 @@ def audit_pieces(
     checks, engine = without(CHECKS, mute), engine_of("local" if engine is None else engine)
     with unchanging_files(pieces), named_file(pieces[0]):
         head = pieces[0].head()
+        require_statement(head.given, [name for name, role in (columns or {}).items() if role == "feature"])
         design = Design(n=sum(p.rows for p in pieces), alphas=alphas, head=head, **settings)
         ready = [check for check in checks if is_ready(check, design)]
     with unchanging_files(pieces):

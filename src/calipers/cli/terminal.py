@@ -78,6 +78,7 @@ def print_audit(found: Audit) -> None:
     said = {finding.sentence for finding in found.faults}
     for answer in document["questions"]:
         _print_answer(console, answer, width, repeated=answer["sentence"] in said)
+        said.add(answer["sentence"])
     for line in next_commands(found):
         console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
 
@@ -97,7 +98,7 @@ def _print_fault(console: Console, finding: Finding, width: int) -> None:
 
 def _print_answer(console: Console, answer: Mapping[str, Any], width: int, *, repeated: bool) -> None:
     """One line; the sentence below it unless it was said before."""
-    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<12}[/]"
+    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<11} [/]"
     console.print(f"{state}{escape(answer['title'])}", highlight=False, soft_wrap=True)
     if not repeated:
         _print_lines(console, wrapped(answer["sentence"], width, indent=" " * 4), "dim")

@@ -201,8 +201,10 @@ class Rows:
         """What was predicted: "regression", "classification", or "outcomes" of promises made elsewhere."""
         if self.given.keys() & {"intervals", "quantiles", "pit"}:
             return "regression"
-        labels = self.given.keys() & {*MATRICES, "prediction"} or self.conformal is not None
-        return "classification" if labels else "outcomes"
+        if self.given.keys() & {*MATRICES, "prediction"} or self.conformal is not None:
+            return "classification"
+        point = {"y_true", "y_pred"} <= self.given.keys() and "covered" not in self.given
+        return "regression" if point else "outcomes"
 
     @property
     def is_weighted(self) -> bool:

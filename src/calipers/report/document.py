@@ -15,8 +15,9 @@ TOO_FEW_ROWS = "With so few rows nothing can be said about any promise."
 FORECAST_LABELS = {
     "": {"yes": "as here"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
-    "CAL602": {"no": "worse than promised", "doubtful": "worse than promised"},
-    "CAL603": {"no": "worse than promised", "doubtful": "worse than promised"},
+} | {
+    code: {"no": "worse than promised", "doubtful": "worse than promised"}
+    for code in ("CAL602", "CAL603", "CAL605", "CAL606", "CAL607")
 }
 
 

@@ -221,3 +221,30 @@ def test_an_easy_part_that_is_missed_is_not_called_hard() -> None:
     found = calipers.audit(y, intervals=np.tile([-1.8, 1.8], (2000, 1)), ease=ease, random_state=0)
     assert finding(found, "CAL401").where == "easiest fifth"
     assert finding(found, "CAL401").title == "coverage changes with difficulty"
+
+
+@pytest.mark.parametrize("rises", [True, False])
+def test_a_change_of_the_mean_loss_has_its_sign_and_its_place(rises: bool) -> None:
+    rng = np.random.default_rng(41)
+    late = np.arange(2000) >= 1500
+    loss = rng.beta(2, 8, 2000) + 0.1 * (late == rises)
+    found = finding(calipers.audit(loss=loss, time=np.arange(2000), random_state=0), "CAL601")
+    before, after = loss[~late].mean(), loss[late].mean()
+    assert abs(int(found.where.removeprefix("since ")) - 1500) <= 20
+    change = found.evidence
+    assert change.name == "change of the mean loss"
+    assert float(change) == pytest.approx(after - before, abs=0.01)
+    assert change.low < float(change) < change.high
+    assert (float(change) > 0) == rises
+
+
+def test_the_place_of_a_change_is_standardised() -> None:
+    """A small change in the middle beats the ends, where few rows wander: divided by its own deviation."""
+    places = []
+    for seed in range(5):
+        rng = np.random.default_rng(50 + seed)
+        loss = rng.normal(size=1500) + 0.5 * (np.arange(1500) >= 750) + 5
+        audited = calipers.audit(loss=loss, time=np.arange(1500), loss_range=(-100, 100), random_state=0)
+        places.append(int(finding(audited, "CAL601").where.removeprefix("since ")))
+    # The error of a place is about 1 / 0.5^2 = 4 rows in standard units, 60 rows are far beyond it.
+    assert np.abs(np.array(places) - 750).max() < 60

@@ -421,6 +421,47 @@ def test_coverage_of_every_class_is_tested_where_it_was_promised() -> None:
     assert np.array_equal(found.rows_of("CAL205"), rows["y_true"] == 2)
 
 
+def test_a_class_above_its_promise_is_not_called_under_covered() -> None:
+    rng = np.random.default_rng(31)
+    y = rng.integers(0, 3, 6000)
+    covered = rng.random(6000) < np.where(y == 2, 0.93, 0.995)
+    sets = np.zeros((6000, 3), dtype=bool)
+    sets[np.arange(6000), np.where(covered, y, (y + 1) % 3)] = True
+    found = calipers.audit(y, sets=sets, label_conditional=True, random_state=0)
+    finding = fault(found, "CAL205")
+    assert (finding.title, finding.where) == ("coverage differs between true classes", "class 2")
+
+
+def test_one_class_with_enough_rows_is_nothing_to_compare() -> None:
+    y = np.array([0] * 400 + [1] * 3)
+    sets = np.column_stack([np.ones(403), np.zeros(403)]).astype(bool)
+    found = calipers.audit(y, sets=sets, random_state=0)
+    finding = next(f for f in found.findings if f.code == "CAL205")
+    assert finding.outcome == "not_applicable"
+    assert finding.sentence.startswith("Fewer than two classes have")
+
+
+@pytest.mark.parametrize("worse_first", [False, True])
+@pytest.mark.parametrize("kind", ["coverage", "probability"])
+def test_the_effect_of_a_change_is_the_gap_where_the_promise_is_kept_worse(
+    kind: str, worse_first: bool
+) -> None:
+    rng = np.random.default_rng(32)
+    t = np.full(4000, 0.9) if kind == "coverage" else rng.uniform(0.3, 0.7, 4000)
+    late = np.arange(4000) >= 2000
+    kept = rng.random(4000) < t - np.where(late != worse_first, 0.2, 0.0)
+    given: dict[str, Any] = (
+        {"covered": kept} if kind == "coverage" else {"y_true": kept.astype(int), "probabilities": t}
+    )
+    found = calipers.audit(**given, time=np.arange(4000), random_state=0)
+    code = "CAL204" if kind == "coverage" else "CAL506"
+    details = fault(found, code).details
+    since = int(details["changed_at"])
+    there = np.arange(4000) < since if worse_first else np.arange(4000) >= since
+    assert details["effect"] == pytest.approx(abs(np.mean((kept - t)[there])))
+    assert 0.15 < details["effect_low"] < details["effect"] < details["effect_high"] < 0.26
+
+
 def heteroscedastic(n: int = 1500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, the spread they give, and outcomes."""
     rng = np.random.default_rng(5)

@@ -318,3 +318,13 @@ def _over_blocks(name, columns, blocks, **options):
 
 def _estimates(result):
     return list(result.values()) if isinstance(result, EstimateTable) else [result]
+
+
+def test_calibration_rows_and_clusters_add_their_variances():
+    """200 clusters of one row: 0.09 / 200 of the rows, and Var Beta(46, 5) of 50 calibration rows."""
+    rows, _ = check_promised_rows(np.arange(200) % 10 > 0, alpha=0.1, cluster=np.arange(200))
+    alone, shared = (
+        one_stratum(rows, n, "all").departures(20_000, np.random.default_rng(0)).var() for n in (None, 50)
+    )
+    assert alone == pytest.approx(0.09 / 200, rel=0.05)
+    assert shared - alone == pytest.approx(stats.beta(46, 5).var(), rel=0.05)

@@ -19,6 +19,7 @@ from calipers.auditing.checks import (
     quantiles,
     regions,
     risk,
+    risk_parts,
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     *quantiles.CHECKS,
     *forecast.CHECKS,
     *risk.CHECKS,
+    *risk_parts.CHECKS,
     *abstention.CHECKS,
 )
 

@@ -1,4 +1,4 @@
-"""CAL602 and CAL603: does the mean loss stay within its promised bound, and in every group."""
+"""CAL602: does the mean loss stay within its promised bound; and what the checks of parts share."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.check import Check
-from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
+from calipers.auditing.promise_rows import FEW_CLUSTERS
 from calipers.exceptions import InputError
 from calipers.inference import (
+    FEWEST_CLUSTERS,
     Moments,
     bounded_mean_interval,
     bounded_mean_p_value,
+    design_effect,
     normal_quantile,
-    sidak_confidence,
 )
-from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
-from calipers.results import Curve, Estimate
+from calipers.results import Estimate
 from calipers.results.formatting import format_number
 
 QUESTION = "forecast"
 # Share of the bound by which the mean loss may exceed it before anybody should act.
 TOLERATED = 0.1
 PROMISE = "mean loss"
+_METHOD = "mean of losses of a known range; one-sided test against the bound"
+_CLUSTERED = f"{_METHOD}; rows of one cluster count as fewer, by the design effect"
 
 
-def _checked(m: Measurements) -> tuple[Rows, np.ndarray] | None:
+def checked_losses(m: Measurements) -> tuple[Rows, np.ndarray] | None:
     """Rows and losses, which must lie in their range; None with importance weights."""
     if (rows := m.counted_rows()) is None:
         return None
@@ -45,35 +47,47 @@ def _checked(m: Measurements) -> tuple[Rows, np.ndarray] | None:
     return rows, loss
 
 
-def mean_loss(m: Measurements, loss: np.ndarray, name: str, confidence: float) -> Estimate:
-    """Mean loss with an interval for rows of a known range and the test against the bound, one-sided."""
+def mean_loss(
+    m: Measurements, loss: np.ndarray, cluster: Any, *, name: str, confidence: float, null: float
+) -> Estimate:
+    """Mean loss with an interval for rows of a known range and the test against the null, one-sided.
+
+    Rows of one cluster count as fewer, by the design effect.
+    """
     low, high = m.design.loss_range
-    bound, moments = float(m.design.bound or 0.0), Moments.of(loss)
+    moments, n_clusters = Moments.of(loss), None if cluster is None else len(np.unique(cluster))
+    if cluster is not None:
+        effect = design_effect(loss - moments.mean, cluster)
+        moments = Moments(moments.n / effect, moments.mean, moments.squares / effect)
     ends = bounded_mean_interval(moments, low=low, high=high, confidence=confidence)
-    two_sided = bounded_mean_p_value(moments, null=bound, low=low, high=high)
-    p = two_sided / 2 if moments.mean > bound else 1.0 - two_sided / 2
+    two_sided = bounded_mean_p_value(moments, null=null, low=low, high=high)
+    p = two_sided / 2 if moments.mean > null else 1.0 - two_sided / 2
+    few = n_clusters is not None and n_clusters < FEWEST_CLUSTERS
     return Estimate(
         name=name, value=moments.mean, low=float(ends.low), high=float(ends.high), confidence=confidence,
-        n=len(loss), p_value=float(p), alternative="greater",
-        method="mean of losses of a known range; one-sided test against the bound",
+        n=len(loss), p_value=None if few else float(p), alternative="greater",
+        reason=FEW_CLUSTERS if few else "", method=_METHOD if cluster is None else _CLUSTERED,
     )  # fmt: skip
 
 
 def within_bound(m: Measurements, promise: None) -> CheckResult:
     """The mean loss of all rows against its bound."""
     base = CheckResult(code="CAL602", title="the risk bound is broken", question=QUESTION, promise=PROMISE)
-    if (found := _checked(m)) is None:
+    if (found := checked_losses(m)) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    loss = found[1]
-    seen = format_number(float(loss.mean()))
+    rows, loss = found
+    bound, seen = float(m.design.bound or 0.0), format_number(float(loss.mean()))
+    estimate = mean_loss(
+        m, loss, rows.get("cluster"), name="mean loss", confidence=m.confidence, null=bound
+    )  # fmt: skip
     return replace(
-        base, **_numbers(m, mean_loss(m, loss, "mean loss", m.confidence), "The mean loss"),
+        base, **risk_numbers(m, estimate, "The mean loss"),
         clean=f"The mean loss is {seen}; at most {m.design.bound:g} was promised.",
         rows=lambda given: given["loss"] > m.design.bound,
     )  # fmt: skip
 
 
-def _numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
+def risk_numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
     bound = float(m.design.bound or 0.0)
     low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
     return {
@@ -86,7 +100,7 @@ def _numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
         "rows_needed": _rows_needed(m, bound),
         "fault": f"{what} is {format_number(float(estimate))}; at most {bound:g} was promised.",
         "estimates": (estimate,),
-        "details": {"bound": bound},
+        "details": {"bound": bound} | ({"reason": estimate.reason} if estimate.reason else {}),
     }
 
 
@@ -100,75 +114,17 @@ def _rows_needed(m: Measurements, bound: float) -> int | None:
     return int(np.ceil(normal_quantile(m.confidence) ** 2 * variance / (TOLERATED * bound) ** 2))
 
 
-def groups_within_bound(m: Measurements, promise: None) -> CheckResult:
-    """The mean loss of every group against the bound; the promise is about all rows, so at most a warning."""
-    base = CheckResult(
-        code="CAL603",
-        title="a group exceeds the risk bound",
-        question=QUESTION,
-        promise=PROMISE,
-        cap="warning",
-    )
-    if (found := _checked(m)) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    rows, loss = found
-    named = memberships(rows["group_cell"], attribute_names(rows.given["groups"]))
-    named = [entry for entry in named if entry[1].sum() >= FEWEST_ROWS]
-    if len(named) < 2:
-        return replace(base, not_applicable="There is only one group; a comparison needs two.")
-    together = sidak_confidence(m.confidence, len(named))
-    means = [
-        replace(mean_loss(m, loss[mask], f"mean loss of group {label}", together), confidence=m.confidence)
-        for label, mask, _ in named
-    ]
-    at = int(np.argmin([e.p_value if e.p_value is not None else 1.0 for e in means]))
-    label, worst = named[at][0], means[at]
-    p = min(1.0, float(worst.p_value or 1.0) * len(named))
-    return replace(
-        base, **(_numbers(m, replace(worst, p_value=p), f"In group {label} the mean loss") | {"p_value": p}),
-        clean="No group exceeds the bound of the mean loss.", where=f"group {label}",
-        pictures=(_picture(m, [label for label, _, _ in named], means),),
-        rows=lambda given: group_rows(given, label)[0],
-    )  # fmt: skip
-
-
-def _picture(m: Measurements, labels: list[str], means: list[Estimate]) -> Picture:
-    order = sorted(range(len(means)), key=lambda k: -float(means[k]))[:40]
-    curve = Curve(
-        name="mean loss by group", x=np.arange(len(order), dtype=float),
-        y=np.array([float(means[k]) for k in order]), low=np.array([means[k].low or 0.0 for k in order]),
-        high=np.array([means[k].high or 0.0 for k in order]), confidence=m.confidence, x_label="group",
-        y_label="mean loss", method="intervals for rows of a known range that hold at once (Sidak)",
-    )  # fmt: skip
-    return Picture(
-        name="CAL603_loss_by_group", question=QUESTION, title="Mean loss by group", kind="intervals",
-        caption="The line is the promised bound.", curves=(curve,), reference=m.design.bound,
-        labels=tuple(labels[k] for k in order),
-    )  # fmt: skip
-
-
-_ADD = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
+ADD = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
 CHECKS = (
     Check(
         code="CAL602",
         title="mean loss against its bound",
         question=QUESTION,
         needs=("loss", "bound"),
-        add=_ADD,
+        add=ADD,
         once=True,
         slices="all rows",
         read=within_bound,
-        on_sample=True,
-    ),
-    Check(
-        code="CAL603",
-        title="mean loss of groups against the bound",
-        question=QUESTION,
-        needs=("loss", "bound", "groups"),
-        add=_ADD,
-        once=True,
-        slices="groups",
-        read=groups_within_bound,
         on_sample=True,
     ),
 )

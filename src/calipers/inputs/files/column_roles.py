@@ -9,7 +9,7 @@ from fnmatch import translate
 from typing import Any
 
 from calipers.exceptions import InputError, InputTypeError
-from calipers.fields import ARGUMENTS, FIELDS, STATED, Field, field_named, fields_of
+from calipers.fields import ARGUMENTS, FIELDS, STATED, STATEMENTS, Field, field_named, fields_of
 
 # A level may follow the name: lower@0.05, set_cat@0.05, and lower_0.05 for the ends of an interval.
 _LEVEL = re.compile(r"^(?P<stem>.+?)(?P<joint>@|_(?=0?\.\d))(?P<level>0?\.\d+)$")
@@ -165,6 +165,7 @@ def assign_roles(
     """
     found: dict[str, dict[Key, str]] = {name: {("", None): name} for name in arrays}
     taken: set[str] = set(arrays)
+    choice = _with_other_names(columns, choice, arrays)
     for single in sorted(FIELDS, key=lambda f: f.layout == "rest"):
         own, others = choice.named(single), choice.named_for_others(single)
         free = [column for column in columns if column in own or column not in taken | others]
@@ -176,6 +177,11 @@ def assign_roles(
         if matched:
             found[single.argument] = found.get(single.argument, {}) | matched
             taken |= set(matched.values())
+    if "loss" in found and ("bound", None) in found.get("X", {}) and "X" not in choice.chosen:
+        raise InputError(
+            f"{place} has a column 'bound' beside loss, and the bound of the mean loss is one number: state it "
+            "with --bound, and name the features with --features if the column stays in the file."
+        )
     if not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
@@ -187,6 +193,18 @@ def assign_roles(
     roles = Roles({f.argument: found[f.argument] for f in FIELDS if f.argument in found})
     _require_complete(roles, place)
     return roles
+
+
+def _with_other_names(columns: Sequence[str], choice: ColumnChoice, arrays: Collection[str]) -> ColumnChoice:
+    """The choice, with a column of another common name where the file states nothing otherwise."""
+    stating = [single for single in FIELDS if single.argument in STATEMENTS]
+    if any(single.argument in arrays or _match(columns, single, choice) for single in stating):
+        return choice
+    names = ((single, name) for single in stating for name in single.also if name in columns)
+    single, name = next(names, (None, ""))
+    if single is None or name in set().union(*(choice.named(other) for other in FIELDS)):
+        return choice
+    return ColumnChoice(**choice.chosen | {single.name: name})
 
 
 def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[Key, str]:

@@ -158,7 +158,7 @@ def failing_regions(
     rng = generator(random_state)
     cut = min(max(int(share * n), 10), n - 10)
     split = random_split(features, rows, cut, rng, most=_MOST_SEARCHED)
-    rules = _find_rules(
+    rules = _promise_rules(
         features.take(split.search), split.searched, mass,
         check_count(max_conditions, name="max_conditions"), check_count(max_regions, name="max_regions"),
     )  # fmt: skip
@@ -191,25 +191,65 @@ def best_rule(
     rows, columns = check_promised_rows(covered, alpha=alpha, X=features.values)
     known = replace(features, values=columns["X"]).take(np.arange(min(len(rows), _MOST_SEARCHED)))
     rows = rows.take(np.arange(len(known)))
-    for rule in _find_rules(known, rows, min_mass, 3, 8):
+    for rule in _promise_rules(known, rows, min_mass, 3, 8):
         held = rule_holds(rule, known)
         if not below or float(np.sum(rows.covered[held] - rows.target[held])) < 0:
             return rule_in_words(rule, features), conditions_of(rule, features)
     return None
 
 
-def _find_rules(
+def largest_excess_rule(
+    features: Features, values: np.ndarray, *, min_mass: float
+) -> tuple[str, list[tuple[str, str, object]]] | None:
+    """The rule whose rows lie most clearly above the mean of all values, in words and as conditions, or None.
+
+    All rows search and none measures: the excess must be measured on others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import check_features
+    >>> from calipers.metrics.conditional.regions import largest_excess_rule
+    >>> X = np.arange(200.0)[:, None]
+    >>> largest_excess_rule(check_features(X), (X[:, 0] > 150) * 3.0, min_mass=0.05)
+    ('x0 > 150', [('x0', '>', 150.0)])
+    """
+    known = features.take(np.arange(min(len(features), _MOST_SEARCHED)))
+    departure = values[: len(known)] - values[: len(known)].mean()
+    spread = float(np.mean(departure**2))
+    if spread == 0:
+        return None
+    for rule in _find_rules(known, departure, spread, min_mass, 3, 8):
+        if float(np.sum(departure[rule_holds(rule, known)])) > 0:
+            return rule_in_words(rule, features), conditions_of(rule, features)
+    return None
+
+
+def _promise_rules(
     features: Features, rows: PromisedRows, mass: float, most_conditions: int, most_regions: int
+) -> list[Rule]:
+    target = rows.target
+    variance = target * (1.0 - target) * rows.noise
+    noise = float(variance[0]) if rows.promised is None and rows.weights is None else variance
+    departure = rows.mass * (rows.covered - target)
+    return _find_rules(features, departure, noise, mass, most_conditions, most_regions)
+
+
+def _find_rules(
+    features: Features,
+    departure: np.ndarray,
+    noise: float | np.ndarray,
+    mass: float,
+    most_conditions: int,
+    most_regions: int,
 ) -> list[Rule]:
     conditions = all_conditions(features)
     if not conditions:
         return []
     masks = np.stack([c.holds(features) for c in conditions]).astype(np.float32)
-    target, n = rows.target, len(rows)
-    variance = target * (1.0 - target) * rows.noise
-    noise = float(variance[0]) if rows.promised is None and rows.weights is None else variance
+    n = len(departure)
     search = _Search(conditions, masks, noise, max(5.0, mass * n), most_conditions)
-    fresh, departure = np.ones(n), rows.mass * (rows.covered - target)
+    fresh = np.ones(n)
     rules: list[Rule] = []
     for _ in range(2 * most_regions):
         rule, held, score = _best_rule(search, fresh * departure, fresh)
