@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calipers
 from calipers.auditing.arguments import rows_of_arguments
@@ -238,13 +239,13 @@ def test_a_change_of_the_mean_loss_has_its_sign_and_its_place(rises: bool) -> No
     assert (float(change) > 0) == rises
 
 
-def test_the_place_of_a_change_is_standardised() -> None:
-    """A small change in the middle beats the ends, where few rows wander: divided by its own deviation."""
-    places = []
-    for seed in range(5):
-        rng = np.random.default_rng(50 + seed)
-        loss = rng.normal(size=1500) + 0.5 * (np.arange(1500) >= 750) + 5
-        audited = calipers.audit(loss=loss, time=np.arange(1500), loss_range=(-100, 100), random_state=0)
-        places.append(int(finding(audited, "CAL601").where.removeprefix("since ")))
-    # The error of a place is about 1 / 0.5^2 = 4 rows in standard units, 60 rows are far beyond it.
-    assert np.abs(np.array(places) - 750).max() < 60
+def test_a_change_of_the_mean_is_standardised_where_it_is() -> None:
+    """The p-value beyond all shuffles follows from the largest two-sample deviation, at any place."""
+    rng = np.random.default_rng(42)
+    loss = rng.beta(2, 8, 1000) + 0.12 * (np.arange(1000) >= 850)
+    found = finding(calipers.audit(loss=loss, time=np.arange(1000), random_state=0), "CAL601")
+    deviations = [
+        abs(loss[k:].mean() - loss[:k].mean()) / (loss.std() * np.sqrt(1 / k + 1 / (1000 - k)))
+        for k in range(50, 951)
+    ]
+    assert found.evidence.p_value == pytest.approx(80 * stats.norm.sf(max(deviations)), rel=1e-6)

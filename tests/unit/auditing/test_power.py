@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from calipers.auditing import rows_needed
-from calipers.auditing.group_power import hypergeometric_tail
+from calipers.auditing.group_power import GroupTest, hypergeometric_tail
 from calipers.auditing.parts import flat_p_values
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
@@ -189,3 +189,13 @@ def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effe
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         rows_needed(**options)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.15])
+@pytest.mark.parametrize("n", [100_000, 250_000])
+def test_many_misses_are_normal(share: float, n: int) -> None:
+    """Where both can be had, the normal approximation and the exact law agree."""
+    test = GroupTest(0.01, 0.1, 0.006 * (0.5 / share) ** 0.5 * (1e5 / n) ** 0.5, share, None)
+    exact = test._exact(round(n * share), n - round(n * share), 0.1)
+    assert 0.2 < exact < 0.99999
+    assert test._normal(n, 0.1) == pytest.approx(exact, abs=0.02)

@@ -203,6 +203,8 @@ def test_the_place_of_a_fault_of_clustered_rows_is_named() -> None:
     covered = rng.random(2000) < np.where(X[:, 1] > 0.7, 0.6, 0.95)
     found = calipers.audit(covered=covered, X=X, cluster=np.arange(2000) // 4, random_state=0)
     assert "x1 >" in fault(found, "CAL202").where
+    # No pattern of signs reached either half: the smallest p-value of 9999 draws, for two halves.
+    assert fault(found, "CAL202").details["p_value"] == pytest.approx(2 / 10_000)
 
 
 def too_narrow_where_hard(n: int = 3000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

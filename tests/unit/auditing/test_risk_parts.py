@@ -118,6 +118,6 @@ def test_whole_weights_are_repeated_rows(code: str) -> None:
     loss, times = zero_one(rng, np.where(there, 0.3, 0.05)), rng.integers(1, 3, N)
     weighted = audited(loss, beside, sample_weight=times)
     repeated = audited(np.repeat(loss, times), {k: np.repeat(v, times, axis=0) for k, v in beside.items()})
-    one, other = ([f for f in a.findings if f.code == code][0] for a in (weighted, repeated))
+    one, other = (next(f for f in a.findings if f.code == code) for a in (weighted, repeated))
     assert (one.sentence, one.where) == (other.sentence, other.where)
     assert str(one.evidence) == str(other.evidence)

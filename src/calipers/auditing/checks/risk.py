@@ -88,6 +88,7 @@ def within_bound(m: Measurements, promise: None) -> CheckResult:
 
 
 def risk_numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
+    """Fields of the result: how far a mean loss lies above the bound, in numbers and in words."""
     bound = float(m.design.bound or 0.0)
     low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
     return {

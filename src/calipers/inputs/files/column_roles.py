@@ -179,8 +179,8 @@ def assign_roles(
             taken |= set(matched.values())
     if "loss" in found and ("bound", None) in found.get("X", {}) and "X" not in choice.chosen:
         raise InputError(
-            f"{place} has a column 'bound' beside loss, and the bound of the mean loss is one number: state it "
-            "with --bound, and name the features with --features if the column stays in the file."
+            f"{place} has a column 'bound' beside loss, and the bound of the mean loss is one number: state "
+            "it with --bound, and name the features with --features if the column stays in the file."
         )
     if not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
