@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import calipers
 from calipers.cli import main
 from calipers.cli.options import exit_code
 from calipers.inputs.files.formats import write_table
@@ -285,7 +286,8 @@ def test_a_bound_makes_losses_a_promise(capsys: pytest.CaptureFixture[str]) -> N
     pl.DataFrame({"loss": loss, "group": ["a", "b"] * 400}).write_csv("losses.csv")
     assert main(["audit", "losses.csv", "--bound", "3", "--loss-range", "0,10", "--json"]) == 1
     found = {f["code"]: f["outcome"] for f in json.loads(capsys.readouterr().out)["findings"]}
-    assert (found["CAL602"], found["CAL603"]) == ("fault", "fault")
+    # Both groups exceed the bound alike: a fault of all rows is told once.
+    assert (found["CAL602"], found["CAL603"]) == ("fault", "clean")
     assert main(["audit", "losses.csv", "--bound", "3", "--loss-range", "0"]) == 2
     assert "--loss-range must be two numbers" in capsys.readouterr().err
 
@@ -344,3 +346,55 @@ def test_rows_of_an_unknown_format_or_place_are_refused(
     assert "--rows-format must be csv or parquet, got 'xls'" in capsys.readouterr().err
     assert main(["audit", faulty, "--rows", faulty]) == 2
     assert "--rows must be a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--engine", "local"]])
+def test_a_file_that_states_nothing_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"y_true": [0, 1] * 50, "age": range(100)}).write_csv("rows.csv")
+    assert main(["audit", "rows.csv", *more]) == 2
+    said = capsys.readouterr().err
+    assert "rows.csv: an audit needs what was predicted" in said
+    assert "The columns age were read as features." in said
+
+
+@pytest.mark.parametrize("name", ["p", "prob", "y_score"])
+def test_a_single_column_of_probabilities_goes_by_common_names(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    p = np.random.default_rng(0).random(400)
+    y = np.random.default_rng(1).random(400) < p
+    pl.DataFrame({"y_true": y.astype(int), name: p}).write_csv("rows.csv")
+    assert main(["audit", "rows.csv", "--json"]) == 0
+    promises = json.loads(capsys.readouterr().out)["promises"]
+    assert any(cell["promise"] == "probability of class 1" for cell in promises)
+    # Beside another statement it is a feature like any other.
+    pl.DataFrame({"y_true": y.astype(int), name: p, "p_0": 1 - p, "p_1": p}).write_csv("rows.csv")
+    assert main(["audit", "rows.csv"]) == 0
+    assert f"feature: {name}" in capsys.readouterr().out
+
+
+def test_a_column_of_bounds_is_refused_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"loss": [0.0, 1.0] * 50, "bound": [0.6] * 100}).write_csv("rows.csv")
+    assert main(["audit", "rows.csv"]) == 2
+    assert "state it with --bound" in capsys.readouterr().err
+
+
+def test_point_predictions_alone_are_forecast_in_memory_and_from_a_file() -> None:
+    rng = np.random.default_rng(0)
+    y, y_pred = rng.normal(size=3000), rng.normal(size=3000)
+    pl.DataFrame({"y_true": y, "y_pred": y_pred}).write_csv("rows.csv")
+    for found in (
+        calipers.audit(y, y_pred=y_pred, random_state=0),
+        calipers.audit(source="rows.csv", random_state=0),
+    ):
+        (finding,) = (f for f in found.findings if f.code == "CAL601")
+        assert f"it is {np.abs(y - y_pred).mean():.3f} here" in finding.sentence
+
+
+def test_a_remedy_is_told_once_and_labels_keep_their_distance(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"loss": (rng.random(900) < 0.4).astype(float)}).write_csv("rows.csv")
+    assert main(["audit", "rows.csv", "--bound", "0.2"]) == 1
+    said = capsys.readouterr().out
+    assert said.count("Add sets, p_values or intervals") == 1
+    assert "worse than promised What will it score next time?" in said

@@ -162,10 +162,13 @@ def _quantiles(finding: Any, audit: Any, plain: Plain) -> list[float]:
 def _mean_loss(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """The mean loss of all rows, or of the group, and the bound."""
     there = np.ones(plain.n, dtype=bool)
-    if finding.code == "CAL603" and finding.outcome == "fault":
+    everywhere = float(plain.loss.mean())
+    if finding.code == "CAL605" and finding.outcome == "fault":  # measured on the half that did not search
+        return [float(finding.evidence), float(plain.given["bound"]), everywhere]
+    if finding.code in ("CAL603", "CAL606", "CAL607") and finding.outcome == "fault":
         there = _rows(finding, audit, plain)
     mean = float(plain.loss[there].mean())
-    return [mean, float(plain.given["bound"])]
+    return [mean, float(plain.given["bound"]), everywhere]
 
 
 def _features(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -298,6 +301,7 @@ _OF_CODE = {
     "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL504": _stated_there, "CAL505": _stated_there,
     "CAL508": _difficulty, "CAL601": _forecast, "CAL204": _over_time, "CAL205": _true_classes,
     "CAL506": _over_time, "CAL507": _quantiles, "CAL602": _mean_loss, "CAL603": _mean_loss,
+    "CAL605": _mean_loss, "CAL606": _mean_loss, "CAL607": _mean_loss,
     "CAL604": _surest,
 }  # fmt: skip
 
@@ -309,7 +313,11 @@ def _false_comparisons(finding: Any, plain: Plain) -> Iterator[str]:
         kept, promised = (float(v.mean()) for v in plain.promise(finding.details["promise"]))
         if (finding.code == "CAL101") != (kept < promised):
             yield f"coverage {kept:.4f} is on the other side of {promised}"
-    if finding.code in ("CAL602", "CAL603") and fault and finding.details["effect"] <= 0:
+    if (
+        finding.code in ("CAL602", "CAL603", "CAL605", "CAL606", "CAL607")
+        and fault
+        and finding.details["effect"] <= 0
+    ):
         yield "the bound is kept"
     if fault and finding.code == "CAL201" and plain.groups is not None and plain.P is None:
         there = plain.groups == finding.where.removeprefix("group ")

@@ -45,7 +45,7 @@ def test_the_snippet_of_a_code_runs_as_printed(
     monkeypatch.chdir(tmp_path)
     finding = next(f for f in audits[code].findings if f.code == code)
     assert (finding.outcome == "fault") == (code != "CAL604")  # which only describes
-    if code in {"CAL507", "CAL601", "CAL602", "CAL603", "CAL604"}:  # not mended by a threshold or a map
+    if code == "CAL507" or code.startswith("CAL6"):  # not mended by a threshold or a map
         assert finding.repair == ""
         return
     names: dict[str, object] = {"found": audits[code]}

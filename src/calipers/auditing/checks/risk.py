@@ -87,16 +87,17 @@ def within_bound(m: Measurements, promise: None) -> CheckResult:
     )  # fmt: skip
 
 
-def risk_numbers(m: Measurements, estimate: Estimate, what: str) -> dict[str, Any]:
-    """Fields of the result: how far a mean loss lies above the bound, in numbers and in words."""
+def risk_numbers(m: Measurements, estimate: Estimate, what: str, null: float | None = None) -> dict[str, Any]:
+    """Fields of the result: how far a mean loss lies above the null, the bound, in numbers and in words."""
     bound = float(m.design.bound or 0.0)
+    null = bound if null is None else null
     low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
     return {
         "evidence": estimate,
         "p_value": estimate.p_value,
-        "effect": float(estimate) - bound,
-        "effect_low": low - bound,
-        "effect_high": high - bound,
+        "effect": float(estimate) - null,
+        "effect_low": low - null,
+        "effect_high": high - null,
         "tolerance": TOLERATED * abs(bound),
         "rows_needed": _rows_needed(m, bound),
         "fault": f"{what} is {format_number(float(estimate))}; at most {bound:g} was promised.",

@@ -35,10 +35,11 @@ _SHOWN = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """Some rows: where they are in a word and in a sentence, and how to find them among others."""
+    """Some rows: where they are, as a label, as a place, after "mean loss" and at the start of a sentence."""
 
     label: str
     place: str
+    named: str
     phrase: str
     mask: np.ndarray
     rows: Callable[[Rows], np.ndarray]
@@ -79,7 +80,7 @@ class Family:
         means = [
             mean_loss(
                 m, loss[part.mask], None if cluster is None else np.asarray(cluster)[part.mask],
-                name=f"mean loss of {part.place}", confidence=together, null=null,
+                name=f"mean loss {part.named}", confidence=together, null=null,
             )
             for part in parts
         ]  # fmt: skip
@@ -87,7 +88,7 @@ class Family:
         worst, part = means[at], parts[at]
         p = None if worst.p_value is None else min(1.0, float(worst.p_value) * len(parts))
         own = replace(worst, p_value=p, confidence=m.confidence)
-        numbers = risk_numbers(m, own, f"{part.phrase} the mean loss")
+        numbers = risk_numbers(m, own, f"{part.phrase} the mean loss", null)
         if numbers["rows_needed"] is not None:
             numbers["rows_needed"] = int(np.ceil(numbers["rows_needed"] * rows.n / part.mask.sum()))
         if null > float(m.design.bound or 0.0):
@@ -126,7 +127,8 @@ def _groups(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
     named = memberships(rows["group_cell"], attribute_names(rows.given["groups"]))
     return [
         Part(
-            label=label, place=f"group {label}", phrase=f"In group {label}", mask=mask,
+            label=label, place=f"group {label}", named=f"of group {label}", phrase=f"In group {label}",
+            mask=mask,
             rows=lambda given, label=label: group_rows(given, label)[0],
         )
         for label, mask, _ in named
@@ -145,7 +147,7 @@ def _regions(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
             inside[measuring] = region_mask(rows, conditions)[measuring]
             found.append(
                 Part(
-                    label=words, place=words, phrase=f"Where {words}", mask=inside,
+                    label=words, place=words, named=f"where {words}", phrase=f"Where {words}", mask=inside,
                     rows=lambda given, conditions=conditions: region_mask(given, conditions),
                 )
             )  # fmt: skip
@@ -171,7 +173,8 @@ def _along_difficulty(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Par
     along = measure_words(m.design)
     return [
         Part(
-            label=name, place=name, phrase=part_phrase(name, along), mask=codes == number,
+            label=name, place=name, named=f"of the {name}", phrase=part_phrase(name, along),
+            mask=codes == number,
             rows=lambda given, number=number: parts_of(given[EASE], n_parts, None)[0] == number,
         )
         for number, name in enumerate(part_names(n_found))
@@ -188,7 +191,7 @@ def _over_time(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
         where = f"from {first} to {last}"
         found.append(
             Part(
-                label=str(first), place=where, phrase=where.capitalize(), mask=inside,
+                label=str(first), place=where, named=where, phrase=where.capitalize(), mask=inside,
                 rows=lambda given, ends=(first, last): _between(given, *ends),
             )
         )  # fmt: skip
