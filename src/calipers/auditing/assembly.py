@@ -94,7 +94,7 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         "cannot_tell": "cannot tell",
         "not_applicable": "not asked",
     }
-    answer = "kept" if finding.severity == "note" else answers[finding.outcome]
+    answer = "mostly kept" if finding.severity == "note" else answers[finding.outcome]
     if answer == "kept" and finding.details.get("descriptive"):
         answer = "descriptive"
     evidence = finding.evidence

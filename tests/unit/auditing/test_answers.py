@@ -66,6 +66,22 @@ def _losses(seed: int, mean: float) -> dict[str, Any]:
     return {"loss": loss, "bound": 0.3, "groups": np.repeat(["a", "b"], N // 2)}
 
 
+def _large_sets() -> dict[str, Any]:
+    """Sets around the likeliest labels that hold one label more where the probabilities are unsure."""
+    given = _classes(3, n=1500)
+    P = given["probabilities"]
+    order = np.argsort(np.argsort(-P, axis=1), axis=1)
+    return given | {
+        "sets": order < np.where(P.max(axis=1) < 0.95, 2, 1)[:, None] + (P.max(axis=1) < 0.55)[:, None]
+    }
+
+
+def _slight_excess() -> dict[str, Any]:
+    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is no accident."""
+    loss = np.random.default_rng(0).beta(31, 69, 20_000)
+    return {"loss": loss, "bound": 0.3}
+
+
 def _quantiles(factor: float) -> dict[str, Any]:
     y = np.random.default_rng(7).normal(size=N)
     return {"y_true": y, "quantiles": np.tile([-1.2816 * factor, 0.0, 1.2816 * factor], (N, 1)),
@@ -92,11 +108,13 @@ WORLDS: dict[str, Callable[[], dict[str, Any]]] = {
     "binary, shifted": lambda: _binary(1, 0.2),
     "small sets": lambda: _by_class(0, 0.6),
     "large sets": lambda: _by_class(1, 0.97),
+    "large sets with probabilities": _large_sets,
     "covered too rarely": lambda: _outcomes(0, 0.8),
     "covered as promised": lambda: _outcomes(1, 0.9),
     "promised per row": lambda: _outcomes(2, 0.6, promised=np.full(N, 0.9)),
     "loss within bound": lambda: _losses(0, 0.25),
     "loss beyond bound": lambda: _losses(1, 0.45),
+    "loss slightly beyond bound": _slight_excess,
     "right quantiles": lambda: _quantiles(1.0),
     "narrow quantiles": lambda: _quantiles(0.5),
     "PIT": lambda: {"pit": np.random.default_rng(0).uniform(size=N)},
@@ -144,6 +162,40 @@ def test_intervals_that_are_larger_than_they_need_to_be_are_not_as_narrow_as_the
     found = answers(audited("four sigma"))
     assert "larger than they need to be" in found["coverage"]["sentence"]
     assert found["narrow"]["answer"] == "doubtful"
+
+
+def test_sets_that_cover_too_often_are_not_as_narrow_as_they_could_be() -> None:
+    """Whether or not a rival is clearly smaller: the fault itself says that they are larger than needed."""
+    found = audited("large sets with probabilities")
+    over = next(f for f in found.faults if f.code == "CAL102")
+    assert "larger than they need to be" in over.sentence
+    assert [f.outcome for f in found.findings if f.code == "CAL302"] == ["clean"]
+    answer = answers(found)["narrow"]
+    assert (answer["answer"], answer["severity"]) == ("doubtful", over.severity)
+    assert answer["sentence"].startswith("They cover more often than promised (CAL102)")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_cell_of_the_promises_contradicts_its_finding(world: str) -> None:
+    """A fault, however small, is never "kept"; what is kept has no fault of its promise in its slice."""
+    found = audited(world)
+    for finding in found.faults:
+        cells = [cell for cell in found.promises.cells if cell.code == finding.code]
+        own = finding.details.get("own_severity", finding.severity)
+        told = {cell.answer for cell in cells if cell.promise == finding.details["promise"]}
+        if cells:
+            assert ("mostly kept" if own == "note" else "broken") in told, finding
+
+
+def test_a_bound_that_is_slightly_exceeded_is_mostly_kept_everywhere() -> None:
+    found = audited("loss slightly beyond bound")
+    (finding,) = found.faults
+    assert (finding.code, finding.severity) == ("CAL602", "note")
+    assert finding.title == "the mean loss exceeds its bound"
+    assert found.promises["mean loss", "all rows"].answer == "mostly kept"
+    answer = answers(found)["forecast"]
+    assert (answer["answer"], answer["label"]) == ("mostly", "slightly worse than promised")
+    assert "mostly kept" in found.to_html()
 
 
 def test_a_constant_interval_alone_is_not_called_narrow() -> None:

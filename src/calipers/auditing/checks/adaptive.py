@@ -17,14 +17,13 @@ from calipers.auditing.checks.groups import Wording, calibration_of_parts, compa
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.parts import Parts
 from calipers.auditing.promises import Promise
-from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, filled, out_of_half
+from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ease_states import EaseRangeState
-from calipers.metrics.equal_values import pool_equal
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_number
 
@@ -272,7 +271,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     if hard is None:
         reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
-    size = pool_equal(size)
+    size = distinct_sizes(rows)
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
         return replace(base, not_applicable=_no_ease_words(m, size))
