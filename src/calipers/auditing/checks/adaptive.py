@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
@@ -148,7 +148,7 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     wording = Wording(
         code=code, title=title, question=question,
-        repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
+        repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
         phrase=lambda part: part_phrase(part, along),
     )  # fmt: skip
 
@@ -188,7 +188,9 @@ def part_labels(rows: Rows) -> np.ndarray:
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     repair = (
-        repairs.calibrate() if question == "probabilities" else repairs.by_difficulty(m.task, level.alpha)
+        repair_snippets.calibrate()
+        if question == "probabilities"
+        else repair_snippets.by_difficulty(m.task, level.alpha)
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
@@ -294,10 +296,10 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         effect_low=None if difficulty.low is None else difficulty.low - FOLLOWS,
         cap="warning",
         fault=f"Some rows are harder than others ({along}; rank correlation "
-        f"{float(difficulty):.2f} with how hard they turned out), but "
+        f"{float(difficulty):z.2f} with how hard they turned out), but "
         + _size_fault(m, size, follows, smaller=high < 0),
         clean=_size_clean(m.noun, follows, float(difficulty), along, ignored=ignored),
-        repair=repairs.by_difficulty(m.task, level.alpha),
+        repair=repair_snippets.by_difficulty(m.task, level.alpha),
         estimates=(follows, difficulty, *_size_numbers(m, level, rows, ease)),
         pictures=(_size_picture(m, level, rows, ease),),
         details={
@@ -335,17 +337,17 @@ def _size_fault(m: Measurements, size: np.ndarray, follows: Estimate, *, smaller
     compared = "smaller" if smaller else "not larger"
     return (
         f"the {m.noun} are {compared} there: the rank correlation of size and difficulty is "
-        f"{float(follows):.2f}."
+        f"{float(follows):z.2f}."
     )
 
 
 def _size_clean(noun: str, follows: Estimate, difficulty: float, along: str, *, ignored: bool) -> str:
     """What is said when sizes are not accused: they follow, nothing shows that they should, or it is open."""
-    size = f"the rank correlation of size and difficulty is {float(follows):.2f}"
+    size = f"the rank correlation of size and difficulty is {float(follows):z.2f}"
     if ignored or difficulty <= 0:
         return (
-            f"These rows do not show that some are harder ({along}; the rank correlation with how "
-            f"hard they turned out is {difficulty:.2f}), so nothing says that the {noun} must differ: {size}."
+            f"These rows do not show that some are harder ({along}; the rank correlation with how hard "
+            f"they turned out is {difficulty:z.2f}), so nothing says that the {noun} must differ: {size}."
         )
     if follows.low is not None and follows.low > 0:
         return f"The {noun} are larger where rows are harder: {size}."

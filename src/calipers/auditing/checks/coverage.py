@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
@@ -156,7 +156,7 @@ def _side(
         fault=says + ending + luck,
         clean=f"{subject} cover {_percent(value)}, as promised ({promised_words}) up to sampling noise.",
         where=level.tag.strip(),
-        repair=repairs.reconformalise(m.task, level.alpha),
+        repair=repair_snippets.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
         rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), m.confidence),
         details={"alpha": 1.0 - stated, "n_calibration": m.design.n_calibration},
@@ -208,7 +208,7 @@ def uniformity(m: Measurements, level: None) -> CheckResult:
         fault=f"Small p-values of true labels come too often: at some level {excess} % of the rows more than "
         "allowed. Sets made from them cover less than promised.",
         clean="The p-values of true labels are no smaller than they should be.",
-        repair=repairs.reconformalise(m.task, m.design.alphas[0]),
+        repair=repair_snippets.reconformalise(m.task, m.design.alphas[0]),
         rows_needed=int(np.ceil((1.36 / P_VALUE_TOLERANCE) ** 2)),
         estimates=(estimate,),
     )

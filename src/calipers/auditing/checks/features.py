@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
@@ -281,7 +281,7 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         f"{100 * others:.1f} %." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not tell which rows will be missed.",
-        repair=repairs.by_group(m.task, level.alpha),
+        repair=repair_snippets.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, m.confidence) / PICKED)),
         estimates=(evidence,),
         details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
@@ -332,7 +332,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
         f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
         clean=f"The features do not tell where the {level.noun} are off.",
-        repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
+        repair=repair_snippets.calibrate()
+        if question == "probabilities"
+        else repair_snippets.by_group(m.task, level.alpha),
         estimates=(risk, *others),
         details={"alpha": level.alpha, "reason": FEW_HALVES} if few else {"alpha": level.alpha},
     )

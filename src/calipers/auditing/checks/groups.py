@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
@@ -65,7 +65,7 @@ def groups(m: Measurements, promise: Promise) -> CheckResult:
     calibrate = question == "probabilities"
     wording = Wording(
         code=code, title=title, question=question, phrase=lambda label: f"In group {label}",
-        repair=repairs.calibrate() if calibrate else repairs.by_group(m.task, promise.alpha),
+        repair=repair_snippets.calibrate() if calibrate else repair_snippets.by_group(m.task, promise.alpha),
     )  # fmt: skip
     if promise.per_row:
         return calibration_of_parts(m, promise, wording)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.groups import QUESTION, Wording, compare_parts
@@ -95,7 +95,7 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
 def _tested(m: Measurements, promise: Promise, parts: Parts, enough: np.ndarray) -> CheckResult:
     """The classes compared as groups are, where coverage of every class was promised."""
     wording = Wording(
-        code=CODE, title=TITLE, question=QUESTION, repair=repairs.by_group(m.task, promise.alpha),
+        code=CODE, title=TITLE, question=QUESTION, repair=repair_snippets.by_group(m.task, promise.alpha),
         phrase=lambda label: f"In {label}",
     )  # fmt: skip
     result = compare_parts(m, promise, parts, wording, codes=lambda rows: class_rows(rows, enough))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
@@ -75,7 +75,7 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         effect_low=low - SILENT,
         fault=f"{100 * share:.1f} % of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
         clean=sizes.words,
-        repair=repairs.reconformalise(m.task, level.alpha),
+        repair=repair_snippets.reconformalise(m.task, level.alpha),
         cap="warning" if m.task == "regression" else "note",
         estimates=(evidence, *sizes.numbers),
         # Sizes alone do not say whether smaller ones would do: that is earned by a comparison.
@@ -230,8 +230,8 @@ def _read_saving(
 
 def _narrower_repair(m: Measurements, level: Level, best: Saving) -> str:
     if best.rival.is_itself:
-        return repairs.reconformalise(m.task, level.alpha)
-    return repairs.narrower(m.task, level.alpha)
+        return repair_snippets.reconformalise(m.task, level.alpha)
+    return repair_snippets.narrower(m.task, level.alpha)
 
 
 def _percent(share: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import tolerance_at
@@ -68,7 +68,9 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     calibrate = question == "probabilities"
     return CheckResult(
         **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
-        repair=repairs.calibrate() if calibrate else repairs.reconformalise(m.task, promise.alpha),
+        repair=repair_snippets.calibrate()
+        if calibrate
+        else repair_snippets.reconformalise(m.task, promise.alpha),
         pictures=(picture,), rows=lambda rows: _after(rows, change),
     )  # fmt: skip
 

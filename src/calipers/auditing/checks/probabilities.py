@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
@@ -254,7 +254,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         clean=f"Stated and observed frequencies agree: they differ by at most {float(estimate):.3f} of all "
         f"rows in any range, as noise alone would.",
         where=where,
-        repair=repairs.calibrate(),
+        repair=repair_snippets.calibrate(),
         rows_needed=_rows_needed(m, estimate),
     )
 

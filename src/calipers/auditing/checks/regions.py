@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
@@ -147,7 +147,7 @@ def _result(
         where=f"{rule}{level.tag}",
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
         cap="issue" if m.sample.get("probabilities") is None else "warning",
-        repair=repairs.by_group(m.task, level.alpha),
+        repair=repair_snippets.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),
         pictures=(_picture(under, level, m.confidence),),
