@@ -25,6 +25,8 @@ from calipers.inference import holm
 from calipers.results import SEVERITIES, Finding, severity_rank
 
 LEVEL = 0.05
+# Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
+NOT_CLEAR = "Corrected for all tests of this audit that is no clear fault."
 SERIOUS = 3.0
 
 

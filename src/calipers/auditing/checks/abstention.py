@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.probabilities import end_in_words
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inputs.rows import Rows
 from calipers.metrics.selective import selective_risk, selective_threshold
@@ -88,8 +89,14 @@ def _sentence(share: Estimate, name: str, risk: float, overall: float) -> str:
     kept = math.floor(1000 * float(share)) / 10
     return (
         f"Answering only the surest {kept:g} % of the rows keeps the {name} {limit}; of all rows {here}. "
-        f"They are those with a stated probability of {share.details['lowest_kept']:.3g} or more."
+        f"They are those with a stated probability of {_from(share.details['lowest_kept'])}."
     )
+
+
+def _from(lowest: float) -> str:
+    """The smallest probability that is kept, in words; never "1 or more"."""
+    words = end_in_words(lowest)
+    return words if lowest >= 1 else f"{words} or more"
 
 
 CHECKS = (

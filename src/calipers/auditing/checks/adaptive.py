@@ -164,7 +164,7 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         result,
         title=result.title if worst < len(labels) // 2 else "coverage changes with difficulty",
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
-        clean=f"Hard and easy rows are covered equally often ({along}).",
+        clean=f"Hard and easy rows show no clear difference in coverage ({along}).",
         fault=result.fault + _empty_words(m, level, float(empty[worst])),
         rows=lambda rows: part_labels(rows) == labels[worst],
     )

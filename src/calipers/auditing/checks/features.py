@@ -280,7 +280,7 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
         f"{100 * others:.1f} %." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
-        clean="The features do not tell which rows will be missed.",
+        clean="The features do not clearly tell which rows will be missed.",
         repair=repair_snippets.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, m.confidence) / PICKED)),
         estimates=(evidence,),
@@ -331,7 +331,7 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         tolerance=tolerance_at(0.1),
         fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
         f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
-        clean=f"The features do not tell where the {level.noun} are off.",
+        clean=f"The features do not clearly tell where the {level.noun} are off.",
         repair=repair_snippets.calibrate()
         if question == "probabilities"
         else repair_snippets.by_group(m.task, level.alpha),
@@ -414,7 +414,7 @@ def _numbers_there(level: Promise, side: PromiseRows, mask: np.ndarray) -> str:
     expected, seen = 100 * float(side.expected[mask].mean()), 100 * float(side.kept[mask].mean())
     if not level.per_row:
         return f"{seen:.1f} %, over all rows {expected:.1f} %"
-    corrected = "" if np.array_equal(side.expected, side.promised) else ", so corrected"
+    corrected = "" if np.array_equal(side.expected, side.promised) else " after that correction"
     return f"{expected:.1f} % stated{corrected}, {seen:.1f} % happened"
 
 

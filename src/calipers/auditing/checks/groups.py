@@ -126,7 +126,7 @@ def compare_parts(
         fault=f"{wording.phrase(parts.labels[at])} "
         + promise.kept_words(share, float(rows[at]), hits / everything),
         title=wording.title if share < promised or promise.two_sided else _DIFFERS[parts.kind],
-        clean=f"No {_ONE[parts.kind]} is covered less often than the others.",
+        clean=f"No {_ONE[parts.kind]} is clearly covered less often than the others.",
         where=f"{parts.place(at)}{promise.tag}",
         repair=wording.repair,
         rows_needed=int(
@@ -195,7 +195,7 @@ def calibration_of_parts(
         base,
         **numbers,
         title=_OVER[kind] if over else wording.title,
-        clean=f"In no {_ONE[kind]} do the {promise.noun} differ from what happened more than in all rows.",
+        clean=f"In no {_ONE[kind]} are the {promise.noun} clearly farther off than in all rows.",
         where=f"group {worst}" if kind == "group" else worst,
         repair=wording.repair,
         pictures=(deviation_picture(m, promise, side, dict(zip(listed, masks, strict=True)), base, kind),),
@@ -270,7 +270,7 @@ def _part_numbers(
 
 def _stated_words(promise: Promise) -> str:
     return (
-        "implied sets state"
+        "the sets implied by the probabilities state"
         if promise.kind == "stated"
         else f"the {promise.name.replace('promised ', '')} states"
     )

@@ -109,7 +109,7 @@ def _tested(m: Measurements, promise: Promise, parts: Parts, enough: np.ndarray)
         title=TITLE if below else "coverage differs between true classes",
         evidence=evidence,
         estimates=() if evidence is None else (evidence,),
-        clean="No true class is covered less often than the others.",
+        clean="No true class is clearly covered less often than the others.",
         where=f"{parts.labels[at]}{promise.tag}",
         pictures=(_picture(parts, parts.intervals(m.confidence), promise, m.confidence),),
         rows=lambda rows: class_rows(rows, enough[at : at + 1])[0],

@@ -106,7 +106,7 @@ def _tolerance(promise: Promise) -> float:
 
 
 def _clean(promise: Promise) -> str:
-    return f"The {promise.noun} keep their promise equally well at all times."
+    return f"The {promise.noun} show no clear change over time in how well they keep their promise."
 
 
 def _clustered(m: Measurements, promise: Promise, side: PromiseRows) -> float | None:

@@ -13,6 +13,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
 from calipers.auditing.promises import TOP_LABEL, Promise
+from calipers.auditing.severity import NOT_CLEAR
 from calipers.auditing.table_states import table_of
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
@@ -251,12 +252,21 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         effect_high=_highest(m, estimate),
         tolerance=TOLERANCE,
         fault=says + numbers,
-        clean=f"Stated and observed frequencies agree: they differ by at most {float(estimate):.3f} of all "
-        f"rows in any range, as noise alone would.",
+        clean=_clean_words(estimate),
         where=where,
         repair=repair_snippets.calibrate(),
         rows_needed=_rows_needed(m, estimate),
     )
+
+
+def _clean_words(estimate: Estimate) -> str:
+    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    most = f"differ by at most {float(estimate):.3f} of all rows in any range"
+    if estimate.null_high is None:
+        return f"Stated and observed frequencies {most}."
+    if float(estimate) <= estimate.null_high:
+        return f"Stated and observed frequencies agree: they {most}, as noise alone would."
+    return f"Stated and observed frequencies {most}, more than noise alone mostly would. {NOT_CLEAR}"
 
 
 def _highest(m: Measurements, estimate: Estimate) -> float | None:

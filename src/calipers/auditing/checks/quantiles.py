@@ -61,7 +61,7 @@ def _quantiles(m: Measurements) -> CheckResult:
         rows_needed=rows_for(0.5, TOLERANCE, m.confidence),
         fault=f"{100 * float(worst):.1f} % of the outcomes lie at or below the quantile stated for "
         f"{100 * level:g} %.",
-        clean="As many outcomes lie below every quantile as stated, up to sampling noise.",
+        clean="No quantile is clearly off: about as many outcomes lie below each of them as stated.",
         where=f"quantile {level:g}",
         estimates=(*numbers, *score),
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
@@ -112,7 +112,7 @@ def _pit(m: Measurements) -> CheckResult:
         rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
         fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point "
         f"lie {100 * (level + gap):.1f} % of the outcomes.",
-        clean="The PIT values are spread evenly, as those of right distributions are.",
+        clean="The PIT values show no clear departure from an even spread.",
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),

@@ -29,7 +29,7 @@ SUSPECT = 0.05
 # A rule in words, and its conditions: column, sign, bound or category.
 Region = tuple[str, list[tuple[str, str, object]]]
 # Whose reading the null band of a region is, where all rows together are below the promise.
-FLAT = "one whose coverage does not depend on the features"
+FLAT = "a predictor whose coverage does not depend on the features"
 NO_WEIGHTS = (
     "A region is tested by counting rows that count once each; with weights there is no exact test of it. "
     "Audit without weights, or name the region as a group."
@@ -49,7 +49,7 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
-    clean = "No region of the features is covered less often than the rest."
+    clean = "No region of the features is clearly covered less often than the rest."
     if not under:
         return replace(base, p_value=1.0, clean=clean)
     return _result(m, level, worst_rule(under), under, clean)

@@ -128,7 +128,7 @@ def groups_within_bound(m: Measurements, promise: None) -> CheckResult:
     p = min(1.0, float(worst.p_value or 1.0) * len(named))
     return replace(
         base, **(_numbers(m, replace(worst, p_value=p), f"In group {label} the mean loss") | {"p_value": p}),
-        clean="No group exceeds the bound of the mean loss.", where=f"group {label}",
+        clean="No group clearly exceeds the bound of the mean loss.", where=f"group {label}",
         pictures=(_picture(m, [label for label, _, _ in named], means),),
         rows=lambda given: group_rows(given, label)[0],
     )  # fmt: skip
