@@ -48,6 +48,9 @@ def told_once(
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
+    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
+        # Misses that change with time are coverage that does.
+        _fold(found, "CAL601", "CAL204")
     for slice_of, since in _SAME_ROWS:
         if vanishes is not None and _are_faults(found, slice_of, since):
             for pair in ((slice_of, since), (since, slice_of)):

@@ -11,7 +11,12 @@ from calipers.auditing.questions import QUESTIONS, TITLES
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
-_ADD_DISTRIBUTION = "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities."
+# Task -> what states probabilities.
+_ADD_PROBABILITIES = {
+    "classification": "Add probabilities: one column per class, or the positive class of two.",
+    "regression": "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities.",
+    "outcomes": "Add promised: the probability that was promised for every row.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +78,7 @@ def what_to_add(check: Check, design: Design) -> str:
     if design.task not in check.tasks:
         return f"Does not apply to {design.task}."
     if not check.once and not design.promises_of(check.kinds):
-        return (
-            _ADD_DISTRIBUTION
-            if "quantile" in check.kinds and design.task == "regression"
-            else _ADD_PREDICTION
-        )
+        return _ADD_PROBABILITIES[design.task] if "quantile" in check.kinds else _ADD_PREDICTION
     lacking = set(check.needs) - design.have
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 

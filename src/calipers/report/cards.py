@@ -122,7 +122,7 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     if evidence is None or evidence["value"] is None or evidence["low"] is None:
         return None
     estimate = Estimate(**evidence)
-    coverage = estimate.name.startswith("coverage") and "alpha" in finding["details"]
+    coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in finding["details"]
     drawn = table_picture(
         {estimate.name: estimate}, title=finding["title"],
         reference=1.0 - finding["details"]["alpha"] if coverage else None,

@@ -21,7 +21,7 @@ FORECAST_LABELS = {
     "": {"yes": "as here"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
     "CAL602": _WORSE,
-    "CAL603": _WORSE,
+    "CAL603": {"doubtful": "worse in a group", "mostly": "slightly worse in a group"},
 }
 
 

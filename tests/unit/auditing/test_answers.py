@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calipers
 from calipers.auditing import Audit
@@ -303,3 +304,62 @@ def test_a_row_of_numbers_at_another_level_says_so() -> None:
     assert "(at 90 %)" not in next(
         x for x in found.to_markdown().splitlines() if x.startswith("| coverage |")
     )
+
+
+@pytest.mark.parametrize(
+    ("world", "question", "add"),
+    [
+        ("large sets", "probabilities", "Add probabilities"),
+        ("healthy intervals", "probabilities", "Add quantiles"),
+        ("covered as promised", "probabilities", "Add promised"),
+        ("right quantiles", "coverage", "Add sets, p_values or intervals"),
+    ],
+)
+def test_what_to_add_would_let_the_question_be_asked(world: str, question: str, add: str) -> None:
+    answer = answers(audited(world))[question]
+    assert answer["answer"] == "not asked"
+    assert answer["sentence"].startswith(add)
+
+
+def test_a_group_beyond_the_bound_is_not_called_worse_for_all() -> None:
+    rng, group = np.random.default_rng(4), np.tile(["a", "b"], 500)
+    loss = rng.beta(2 * np.where(group == "b", 0.4, 0.15), 2 * np.where(group == "b", 0.6, 0.85))
+    found = calipers.audit(loss=loss, bound=0.3, groups=group, random_state=0)
+    assert [finding.code for finding in found.faults] == ["CAL603"]
+    assert answers(found)["forecast"]["label"] == "worse in a group"
+
+
+def test_a_shifted_distribution_is_not_called_too_wide() -> None:
+    """Outcomes one standard deviation above the predictions: their PIT values crowd near 1."""
+    pit = stats.norm.cdf(1.0 + np.random.default_rng(5).normal(size=1000))
+    assert np.std(pit) < 0.95 / np.sqrt(12)
+    (finding,) = calipers.audit(pit=pit, random_state=0).faults
+    assert finding.sentence.startswith("The predictive distributions are shifted")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_of_a_change_of_losses_agrees_with_its_test(seed: int) -> None:
+    """Few errors, none in the last rows: the largest change was chosen among many."""
+    rng = np.random.default_rng(seed)
+    covered = rng.random(1500) > 0.05
+    covered[-80:] = True
+    change = calipers.audit(covered=covered, random_state=0).estimates["change of the mean loss"]
+    assert change.low is not None
+    assert change.high is not None
+    assert change.p_value is not None
+    assert (change.low <= 0 <= change.high) == (change.p_value > 0.05)
+
+
+def test_probabilities_beyond_the_noise_are_not_said_to_agree() -> None:
+    """What the correction for many tests saves from being a fault is not "as noise alone would"."""
+    seen = set()
+    for seed in range(40):
+        given = _binary(seed, 0.03, 400)
+        for finding in calipers.audit(**given, min_rows=1, random_state=0).findings:
+            if finding.code in {"CAL501", "CAL502", "CAL503"} and finding.outcome == "clean":
+                assert finding.evidence is not None
+                assert finding.evidence.null_high is not None
+                inside = float(finding.evidence) <= finding.evidence.null_high
+                assert ("as noise alone would" in finding.sentence) == inside
+                seen.add(inside)
+    assert seen == {True, False}

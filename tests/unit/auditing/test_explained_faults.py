@@ -76,3 +76,14 @@ def test_what_vanishes_by_chance_is_rare() -> None:
         kept = rng.random(1000) < 0.9 - 0.2 * part - 0.15 * late
         folded += vanishes_within(kept - 0.9, part, late)
     assert folded <= 6  # a shortfall of 5.5 standard errors is missed at 2.33 with probability 0.001
+
+
+def test_misses_that_change_with_time_are_told_once() -> None:
+    rng = np.random.default_rng(3)
+    covered = rng.random(2000) < np.where(np.arange(2000) >= 1200, 0.65, 0.9)
+    found = calipers.audit(covered=covered, time=np.arange(2000), random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert faults["CAL204"].severity == "issue"
+    assert (faults["CAL601"].severity, faults["CAL601"].details["explained_by"]) == ("note", "CAL204")
+    answer = next(q for q in found.to_dict()["questions"] if q["question"] == "forecast")
+    assert (answer["answer"], answer["label"]) == ("no", "it drifts")

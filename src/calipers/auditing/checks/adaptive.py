@@ -162,14 +162,22 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     worst = result.details["part"]
     return replace(
         result,
-        title=result.title if worst < len(labels) // 2 else "coverage changes with difficulty",
+        title=result.title
+        if level.kind == "quantile" or worst < len(labels) // 2
+        else "coverage changes with difficulty",
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
-        clean=f"Hard and easy rows show no clear difference in coverage ({along}).",
+        clean=f"Hard and easy rows show no clear difference in {_COMPARED[level.kind]} ({along}).",
         fault=result.fault + _empty_words(m, level, float(empty[worst])),
         rows=lambda rows: part_labels(rows) == labels[worst],
     )
 
 
+# Kind of the promise -> what is compared along difficulty.
+_COMPARED = {
+    "coverage": "coverage",
+    "stated": "coverage",
+    "quantile": "the share of outcomes below a quantile",
+}
 # Kind of the promise -> code, title and question of its fault along difficulty.
 _FAULTS = {
     "coverage": ("CAL401", "hard cases are covered less often", QUESTION),

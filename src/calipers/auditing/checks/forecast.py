@@ -145,6 +145,7 @@ def _drift_result(
     return {
         "evidence": change if by_mean else drift,
         "p_value": min(1.0, p * (1 if timed else UNTIMED)),
+        "details": {"loss": name},
         "effect": effect,
         "effect_low": low,
         "effect_high": None if sized else effect + room,

@@ -111,9 +111,7 @@ def compare_parts(
     share, rows, promised = float(parts.shares[at]), parts.rows, promise.promised
     effect, effect_low, effect_high = _distance_from_owed(parts, at, promise, low, high)
     tolerance = PART_TOLERANCE * tolerance_at(promise.alpha)
-    evidence = _part_evidence(
-        parts, at, p, (low, high), promise.tag, m.confidence, side, two_sided=promise.two_sided
-    )
+    evidence = _part_evidence(parts, at, p, (low, high), promise, m.confidence, side)
     hits, everything = parts.all_rows
     return replace(
         base,
@@ -291,19 +289,17 @@ def _part_evidence(
     at: int,
     p: float | None,
     ends: tuple[np.ndarray, np.ndarray],
-    tag: str,
+    promise: Promise,
     confidence: float,
     side: PromiseRows | None,
-    *,
-    two_sided: bool,
 ) -> Estimate:
     kinds = f"{parts.kind}s" if parts.kind == "group" else "parts"
     test = "hypergeometric test against the others" if side is None else "signs of whole clusters"
     return Estimate(
-        name=f"coverage of the {parts.place(at)}{tag}", value=float(parts.shares[at]),
+        name=_share_name(promise, parts.place(at)), value=float(parts.shares[at]),
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
-        p_value=p, alternative="two-sided" if two_sided else "less",
+        p_value=p, alternative="two-sided" if promise.two_sided else "less",
         method=f"share of covered rows; Clopper-Pearson intervals that hold at once for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
@@ -311,6 +307,13 @@ def _part_evidence(
         reason="" if p is not None else NO_EXACT_TEST if side is None else FEW_CLUSTERS,
         details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
     )  # fmt: skip
+
+
+def _share_name(promise: Promise, place: str) -> str:
+    """What the share of a part is called."""
+    if promise.kind == "quantile":
+        return f"share below {promise.name} in the {place}"
+    return f"coverage of the {place}{promise.tag}"
 
 
 _ADD = "Add groups: a label per row (region, site, age band), or a table of them, whose promise must hold."

@@ -99,8 +99,6 @@ def _pit(m: Measurements) -> CheckResult:
     level, gap = _largest_gap(pit)
     # The band of Dvoretzky, Kiefer, Wolfowitz and Massart holds at all levels at once.
     half = float(np.sqrt(np.log(2 / (1 - m.confidence)) / (2 * len(pit))))
-    spread = float(np.std(pit)) * np.sqrt(12.0)
-    shape = "too narrow" if spread > 1.05 else "too wide" if spread < 0.95 else "shifted"
     return replace(
         base,
         evidence=estimate,
@@ -110,8 +108,8 @@ def _pit(m: Measurements) -> CheckResult:
         effect_high=abs(gap) + half,
         tolerance=TOLERANCE,
         rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
-        fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point "
-        f"lie {100 * (level + gap):.1f} % of the outcomes.",
+        fault=f"The predictive distributions are {estimate.details['shape']}: at or below the stated "
+        f"{100 * level:.0f} % point lie {100 * (level + gap):.1f} % of the outcomes.",
         clean="The PIT values show no clear departure from an even spread.",
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
