@@ -48,20 +48,27 @@ def told_once(
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
-    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
-        # Misses that change with time are coverage that does.
-        _fold(found, "CAL601", "CAL204")
-    for slice_of, since in _SAME_ROWS:
-        if vanishes is not None and _are_faults(found, slice_of, since):
-            for pair in ((slice_of, since), (since, slice_of)):
-                if vanishes(*pair):
-                    _fold(found, *pair)
+    _fold_times(found, vanishes)
     for explained, several in _IMPLIED.items():
         if explained in found and str(found[explained].details.get("promise", "")).startswith(IMPLIED_SETS):
             for explaining in several:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
     return list(found.values())
+
+
+def _fold_times(found: dict[str, Finding], vanishes: Callable[[str, str], bool] | None) -> None:
+    """Changes over time, and what else they are seen in."""
+    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
+        # Misses that change with time are coverage that does.
+        _fold(found, "CAL601", "CAL204")
+    if vanishes is None:
+        return
+    for slice_of, since in _SAME_ROWS:
+        if _are_faults(found, slice_of, since):
+            for pair in ((slice_of, since), (since, slice_of)):
+                if vanishes(*pair):
+                    _fold(found, *pair)
 
 
 def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:
