@@ -25,7 +25,7 @@ from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ease_states import EaseRangeState
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_number, format_share
 
 QUESTION = "adaptive"
 # The column along which rows are harder or easier: the ease, or what stands in for it.
@@ -225,7 +225,7 @@ def _empty_words(m: Measurements, level: Promise, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
     if m.task == "regression":
         return ""
-    return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
+    return f" There {format_share(share, 0)} of the sets are empty." if share > level.alpha else ""
 
 
 def measure_words(design: Design) -> str:

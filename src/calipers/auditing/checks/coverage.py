@@ -20,7 +20,7 @@ from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 QUESTION = "coverage"
 # Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before anybody should act.
@@ -137,12 +137,12 @@ def _side(
     # With few rows there is room on the other side, too.
     high = max(ends[1], -ends[0])
     luck, cap = _calibration_luck(m, level, estimate)
-    promised_words = words if not level.per_row else f"{_percent(stated)} on average"
+    promised_words = words if not level.per_row else f"{format_share(stated)} on average"
     subject = f"The {level.noun}"
     if level.kind == "stated":
         mass = format_percent(1 - level.alpha)
         subject = f"Sets of the likeliest labels, whose stated probabilities reach {mass},"
-    says = f"{subject} cover {_percent(value)} of the rows; {promised_words} was promised"
+    says = f"{subject} cover {format_share(value)} of the rows; {promised_words} was promised"
     ending = "." if below else ": they are larger than they need to be."
     return CheckResult(
         code="CAL101" if below else "CAL102",
@@ -155,7 +155,7 @@ def _side(
         effect_high=high,
         tolerance=tolerance_at(level.alpha),
         fault=says + ending + luck,
-        clean=_clean_words(estimate, stated, f"{subject} cover {_percent(value)}", promised_words),
+        clean=_clean_words(estimate, stated, f"{subject} cover {format_share(value)}", promised_words),
         where=level.tag.strip(),
         repair=repair_snippets.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
@@ -223,10 +223,6 @@ def uniformity(m: Measurements, level: None) -> CheckResult:
         rows_needed=int(np.ceil((1.36 / P_VALUE_TOLERANCE) ** 2)),
         estimates=(estimate,),
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def by_alpha(m: Measurements) -> Picture:

@@ -19,7 +19,7 @@ from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_end, format_number
+from calipers.results.formatting import format_end, format_number, format_share
 
 QUESTION = "forecast"
 # Whose error it is without y_pred: that of the middle of the interval.
@@ -104,7 +104,7 @@ def _clean_words(name: str, batch: int, ends: tuple[float, float], here: float) 
     what = _article(_mean_of(name) if batch > 1 else name)
     return (
         f"The next {_rows_in_words(batch)} will have {what} between {_end(name, ends[0], 'low')} and "
-        f"{_end(name, ends[1], 'high')}, with probability {100 * (1 - ALPHA):.0f} %; it is "
+        f"{_end(name, ends[1], 'high')}, with probability {format_share(1 - ALPHA, 0)}; it is "
         f"{_number(name, here)} here."
     )
 
@@ -270,7 +270,7 @@ def _fault(chance: float, *, timed: bool) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if name in SHARES else format_number(float(value))
+    return format_share(value) if name in SHARES else format_number(float(value))
 
 
 def _end(name: str, value: float, side: Literal["low", "high"]) -> str:

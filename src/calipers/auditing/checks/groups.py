@@ -23,6 +23,7 @@ from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "everywhere"
 # A part may miss the promise by this many tolerances of the whole before anybody should act.
@@ -256,8 +257,8 @@ def _part_numbers(
         # With few expected events the law of the calibration error is no guide; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
-        "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
-        f"happened ({int(mask.sum())} rows)"
+        "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
+        f"{format_share(seen)} happened ({int(mask.sum())} rows)"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
         + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),
@@ -279,8 +280,8 @@ def _range_words(error: Estimate) -> str:
     if span.get("stated_in_interval") is None:
         return ""
     return (
-        f"; where {100 * span['stated_in_interval']:.1f} % were stated, "
-        f"{100 * span['observed_in_interval']:.1f} % happened"
+        f"; where {format_share(span['stated_in_interval'])} were stated, "
+        f"{format_share(span['observed_in_interval'])} happened"
     )
 
 

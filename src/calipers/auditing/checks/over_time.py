@@ -19,7 +19,7 @@ from calipers.inference import clopper_pearson, normal_quantile, sidak_confidenc
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 # Kind of the promise -> code, title and question of a change.
 _FAULTS = {
@@ -178,17 +178,17 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
     when = f"Since {since}" if until is None else f"From {since} to {until}"
     if promise.kind == "quantile":
         return (
-            f"{when} {100 * shares[1]:.1f} % of the outcomes lie at or below the stated "
-            f"{format_percent(promise.promised)} quantile, otherwise {100 * shares[0]:.1f} %."
+            f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "
+            f"{format_percent(promise.promised)} quantile, otherwise {format_share(shares[0])}."
         )
     if not promise.per_row:
         return (
-            f"{when} the {promise.noun} cover {100 * shares[1]:.1f} %, otherwise {100 * shares[0]:.1f} %; "
-            f"{format_percent(promise.promised)} was promised."
+            f"{when} the {promise.noun} cover {format_share(shares[1])}, otherwise "
+            f"{format_share(shares[0])}; {format_percent(promise.promised)} was promised."
         )
     return (
-        f"{when} {100 * means[1]:.1f} % were stated and {100 * shares[1]:.1f} % happened; otherwise "
-        f"{100 * means[0]:.1f} % and {100 * shares[0]:.1f} % ({promise.name})."
+        f"{when} {format_share(means[1])} were stated and {format_share(shares[1])} happened; otherwise "
+        f"{format_share(means[0])} and {format_share(shares[0])} ({promise.name})."
     )
 
 

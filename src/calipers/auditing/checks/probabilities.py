@@ -20,6 +20,7 @@ from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
 from calipers.metrics.reliability.classwise_states import ClasswiseState
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
 # Share of all rows by which stated and observed counts may differ in some range of probabilities.
@@ -238,8 +239,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
         numbers = (
-            f": with {where} ({100 * share:.0f} % of the rows) {100 * stated:.1f} % were stated and "
-            f"{100 * seen:.1f} % happened."
+            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
+            f"{format_share(seen)} happened."
         )
     return CheckResult(
         code=code,

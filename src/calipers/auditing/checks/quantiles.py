@@ -14,6 +14,7 @@ from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
 CODE, TITLE = "CAL507", "quantiles are off"
@@ -59,7 +60,7 @@ def _quantiles(m: Measurements) -> CheckResult:
         effect_high=max(_room(e, level) for e, level in zip(shares.values(), levels, strict=True)),
         tolerance=TOLERANCE,
         rows_needed=rows_for(0.5, TOLERANCE, m.confidence),
-        fault=f"{100 * float(worst):.1f} % of the outcomes lie at or below the quantile stated for "
+        fault=f"{format_share(float(worst))} of the outcomes lie at or below the quantile stated for "
         f"{100 * level:g} %.",
         clean="No quantile is clearly off: about as many outcomes lie below each of them as stated.",
         where=f"quantile {level:g}",
@@ -109,7 +110,7 @@ def _pit(m: Measurements) -> CheckResult:
         tolerance=TOLERANCE,
         rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
         fault=f"The predictive distributions are {estimate.details['shape']}: at or below the stated "
-        f"{100 * level:.0f} % point lie {100 * (level + gap):.1f} % of the outcomes.",
+        f"{format_share(level, 0)} point lie {format_share(level + gap)} of the outcomes.",
         clean="The PIT values show no clear departure from an even spread.",
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),

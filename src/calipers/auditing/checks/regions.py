@@ -20,7 +20,7 @@ from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
@@ -141,7 +141,7 @@ def _result(
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"Where {rule} the {m.noun} cover {100 * float(found):.1f} % of {rows:.0f} held-out "
+        fault=f"Where {rule} the {m.noun} cover {format_share(float(found))} of {rows:.0f} held-out "
         f"rows; {format_percent(level.promised)} was promised.",
         clean=clean,
         where=f"{rule}{level.tag}",
