@@ -96,8 +96,9 @@ def _sentence(share: Estimate, name: str, risk: float, overall: float) -> str:
 
 def _from(lowest: float) -> str:
     """The smallest probability that is kept, in words; never "1 or more"."""
-    words = end_in_words(lowest)
-    return words if lowest >= 1 else f"{words} or more"
+    if lowest > 1 - 1e-6:
+        return "1" if lowest >= 1 else "1, up to a millionth"
+    return f"{end_in_words(lowest)} or more"
 
 
 CHECKS = (
