@@ -106,7 +106,10 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         "cannot_tell": "cannot tell",
         "not_applicable": "not asked",
     }
-    answer = "mostly kept" if finding.severity == "note" else answers[finding.outcome]
+    answer = answers[finding.outcome]
+    if finding.severity == "note":
+        # A difference above the promise breaks nothing: a group may be covered more often than another.
+        answer = "kept" if (result.effect or 0.0) < 0 else "mostly kept"
     if answer == "kept" and finding.details.get("descriptive"):
         answer = "descriptive"
     evidence = finding.evidence
