@@ -13,12 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from calipers.results.formatting import THIN_SPACE
 from tests.triangulate.plain_facts import Plain
+from tests.triangulate.sentence_comparisons import contradictions, false_comparisons, false_rules
 
 NUMBER = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)( %)?(?![\w])")
 FORECAST = re.compile(r"between (\S+?)( %)? and (\S+?)( %)?,")
 # Granular sizes and the slope at the threshold: savings agree up to this share of the size.
 SAVING_TOLERANCE = 0.02
+
+
+# What no sentence may hold: a negative zero, a p-value of 0, a number that is none.
+UNREADABLE = re.compile(r"-0(\.0+)?(?![\d.])|p = (-|0(?!\.)|0\.0+(?!\d))|\b[nN]a[nN]\b|\bNone\b|\binf %")
 
 
 def false_statements(audit: Any, given: Mapping[str, Any]) -> list[str]:
@@ -27,23 +33,43 @@ def false_statements(audit: Any, given: Mapping[str, Any]) -> list[str]:
     found = [
         f"{finding.code}: {problem} in {finding.sentence!r}"
         for finding in audit.findings
-        if finding.outcome in ("fault", "clean")
-        for problem in _problems(finding, audit, plain)
+        if finding.outcome != "not_applicable"
+        for problem in problems_of(finding, audit, plain)
     ]
-    return found + [f"estimate {name}: {problem}" for name, problem in _estimates(audit, plain)]
+    found += [f"estimate {name}: {problem}" for name, problem in _estimates(audit, plain)]
+    return found + list(contradictions(audit)) + [f"unreadable: {line}" for line in _unreadable(audit)]
 
 
-def _problems(finding: Any, audit: Any, plain: Plain) -> Iterator[str]:
-    text, facts = _without_names(finding).replace(" points ", " % "), _facts(finding, audit, plain)
-    if finding.code == "CAL601" and (ends := FORECAST.search(text)):
+def problems_of(finding: Any, audit: Any, plain: Plain) -> Iterator[str]:
+    """What is not so in one sentence."""
+    yield from false_numbers(numbered_text(finding, audit), _facts(finding, audit, plain))
+    if finding.code == "CAL601" and (ends := FORECAST.search(_without_names(finding))):
         yield from _not_outward(ends, audit)
-        text = text.replace(ends[0], "")
+    yield from false_rules(finding, plain)
+    yield from false_comparisons(finding, audit, plain)
+
+
+def numbered_text(finding: Any, audit: Any) -> str:
+    """The sentence as far as its numbers are compared with facts: names are left out, and outward ends."""
+    text = _without_names(finding).replace(" points ", " % ").replace(THIN_SPACE, "")
+    if finding.code == "CAL601" and (ends := FORECAST.search(text)):
+        return text.replace(ends[0], "")
+    return text
+
+
+def false_numbers(text: str, facts: list[float]) -> Iterator[str]:
+    """Numbers of a text that are none of the facts as they are rounded: what nothing claims is false."""
     for number, percent in NUMBER.findall(text):
         unit = 10.0 ** -len(number.partition(".")[2])
         value, unit = (float(number) / 100, unit / 100) if percent else (float(number), unit)
         if not any(abs(value - fact) <= 0.5 * unit * (1 + 1e-6) + 1e-12 for fact in facts):
             yield f"{number}{percent} is none of {[round(fact, 5) for fact in facts]}"
-    yield from _false_comparisons(finding, plain)
+
+
+def _unreadable(audit: Any) -> Iterator[str]:
+    """Lines of the terminal, and evidence, with a negative zero, a p-value of 0 or a number that is none."""
+    lines = [str(audit), *(str(finding) for finding in audit.findings), *map(str, audit.estimates.values())]
+    yield from (line for text in lines for line in text.splitlines() if UNREADABLE.search(line))
 
 
 def _not_outward(ends: re.Match[str], audit: Any) -> Iterator[str]:
@@ -84,6 +110,8 @@ def _without_names(finding: Any) -> str:
 
 def _facts(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """The numbers that a sentence of this code may hold."""
+    if finding.outcome == "cannot_tell":
+        return [plain.n, (finding.n_needed or 0) - plain.n, finding.n_needed or 0]
     return [plain.promised, *_OF_CODE[finding.code](finding, audit, plain)]
 
 
@@ -106,7 +134,7 @@ def _stated_there(finding: Any, audit: Any, plain: Plain) -> list[float]:
         float(there.sum()),
         float(there.mean()),
     ]
-    if "so corrected" in finding.sentence:
+    if "after that correction" in finding.sentence:
         facts.append(float(plain.corrected(happened, stated)[there].mean()))
     span = finding.evidence.details.get("interval")
     inside = [] if span is None else plain.in_range(stated[there], happened[there].astype(float), tuple(span))
@@ -130,10 +158,12 @@ def _rows(finding: Any, audit: Any, plain: Plain) -> np.ndarray:
 
 
 def _true_classes(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    """Shares and rows of every true class."""
+    """Shares and rows of the true classes that are covered least and most often; ties in any order."""
     kept, _ = plain.promise(finding.details["promise"])
     classes = [plain.y == k for k in np.unique(plain.y)]
-    return [float(f) for mask in classes for f in (kept[mask].mean(), mask.sum())] + [float(kept.mean())]
+    shares = [float(kept[mask].mean()) for mask in classes]
+    ends = [k for k, share in enumerate(shares) if share in (min(shares), max(shares))]
+    return [float(f) for k in ends for f in (shares[k], classes[k].sum())]
 
 
 def _over_time(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -152,9 +182,7 @@ def _quantiles(finding: Any, audit: Any, plain: Plain) -> list[float]:
     if finding.outcome != "fault":
         return []
     if finding.details["promise"] == "PIT":
-        pit = np.asarray(plain.given["pit"])
-        levels = [(k / plain.n, v) for k, v in enumerate(np.sort(pit), 1)]
-        return [float(v) for pair in levels for v in pair]
+        return list(plain.largest_pit_gap())
     happened, stated = plain.promise(finding.where)
     return [float(happened.mean()), float(stated.mean())]
 
@@ -304,34 +332,6 @@ _OF_CODE = {
     "CAL605": _mean_loss, "CAL606": _mean_loss, "CAL607": _mean_loss,
     "CAL604": _surest,
 }  # fmt: skip
-
-
-def _false_comparisons(finding: Any, plain: Plain) -> Iterator[str]:
-    """Words such as "less often" and "narrower" that the numbers do not bear out."""
-    fault = finding.outcome == "fault"
-    if fault and finding.code in ("CAL101", "CAL102"):
-        kept, promised = (float(v.mean()) for v in plain.promise(finding.details["promise"]))
-        if (finding.code == "CAL101") != (kept < promised):
-            yield f"coverage {kept:.4f} is on the other side of {promised}"
-    if (
-        finding.code in ("CAL602", "CAL603", "CAL605", "CAL606", "CAL607")
-        and fault
-        and finding.details["effect"] <= 0
-    ):
-        yield "the bound is kept"
-    if fault and finding.code == "CAL201" and plain.groups is not None and plain.P is None:
-        there = plain.groups == finding.where.removeprefix("group ")
-        share = float(plain.covered[there].mean())
-        if "under-covered" in finding.title and share >= plain.promised:
-            yield f"the group covers {share:.4f}, it is not under-covered"
-        if share >= plain.coverage:
-            yield "the group is not covered less often than all rows"
-    if fault and finding.code == "CAL302" and float(finding.evidence) <= 0:
-        yield "nothing is saved"
-    if finding.code in ("CAL501", "CAL502") and fault and plain.P is not None:
-        _, stated, happened = _top(finding, None, plain)[1:]
-        if ("less often" in finding.sentence) != (happened < stated):
-            yield "more and less are exchanged"
 
 
 def _estimates(audit: Any, plain: Plain) -> Iterator[tuple[str, str]]:

@@ -227,6 +227,25 @@ class Plain:
         m = int(later.sum())
         return float((ranks[later].sum() - m * (m + 1) / 2) / (m * (self.n - m)))
 
+    def largest_pit_gap(self) -> tuple[float, float]:
+        """The level at which the share of PIT values up to it, or below it, is farthest from it; that share."""
+        ranked, steps = np.sort(np.asarray(self.given["pit"])), np.arange(self.n + 1) / self.n
+        shares = np.column_stack([steps[1:], steps[:-1]])
+        at = np.unravel_index(np.argmax(np.abs(shares - ranked[:, None])), shares.shape)
+        return float(ranked[at[0]]), float(shares[at])
+
+    def rule(self, words: str) -> np.ndarray:
+        """Rows of a rule such as "x0 <= -1.2 and 0.5 < x3 <= 2", as it is rounded."""
+        X, inside = np.asarray(self.given["X"], dtype=float), np.ones(self.n, dtype=bool)
+        for part in words.split(" and "):
+            found = re.fullmatch(r"(?:(\S+) < )?x(\d+)(?: (<=|>) (\S+))?", part.strip())
+            assert found, part
+            column, (low, _, sign, end) = X[:, int(found[2])], found.groups()
+            inside &= column > float(low) if low else True
+            if sign:
+                inside &= column <= float(end) if sign == "<=" else column > float(end)
+        return inside
+
     @cached_property
     def small_p_values(self) -> float:
         """The largest excess of true labels' p-values at or below a level over that level."""

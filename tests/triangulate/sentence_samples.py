@@ -223,12 +223,103 @@ def housing(seed: int) -> Given:
     return {"y_true": y[rest], "intervals": ends, "X": X[rest][:, :5], "groups": (X[rest, 6] > 0).astype(str)}
 
 
+def _houses(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Standardised features, outcomes, residuals of other rows of a line, and its middles for these rows."""
+    import pandas as pd
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
+    table = pd.read_csv(DATA / "regression" / "california_housing.csv.gz").dropna()
+    X, y = StandardScaler().fit_transform(table.iloc[:, :-1]), table.iloc[:, -1].to_numpy() / 1e5
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, other, rest = order[:3000], order[3000:5000], order[5000:7000]
+    model = Ridge().fit(X[train], y[train])
+    return X[rest], y[rest], y[other] - model.predict(X[other]), model.predict(X[rest])
+
+
+def housing_quantiles(seed: int) -> Given:
+    """House prices with quantiles around a line: of its residuals, or of a normal law."""
+    from scipy import stats
+
+    X, y, residuals, middle = _houses(seed)
+    levels = [0.1, 0.5, 0.9]
+    steps = stats.norm.ppf(levels) * residuals.std() if seed % 2 else np.quantile(residuals, levels)
+    groups = {"side": np.where(X[:, 6] > 0, "north", "south"), "age": np.where(X[:, 1] > 0, "old", "new")}
+    Q = middle[:, None] + steps * (np.exp(0.2 * X[:, 0])[:, None] if seed % 3 else 1.0)
+    return {"y_true": y, "quantiles": Q, "quantile_levels": levels, "groups": groups, "X": X[:, :4]}
+
+
+def housing_pit(seed: int) -> Given:
+    """PIT values of normal laws around a line, centred, shifted or too wide."""
+    from scipy import stats
+
+    X, y, residuals, middle = _houses(seed)
+    scale, shift = ((1.0, 0.0), (1.0, 0.5), (1.6, 0.0))[seed % 3]
+    pit = stats.norm.cdf((y - middle + shift) / (scale * residuals.std()))
+    return {"pit": pit, "groups": np.where(X[:, 6] > 0, "north", "south")}
+
+
+def forest_covers(seed: int) -> Given:
+    """Kinds of forest by a line of logits, as conformal p-values from like or unlike calibration rows."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    with np.load(DATA / "covtype.npz") as stored:
+        rows = np.sort(np.random.default_rng(seed).choice(len(stored["y"]), 5000, replace=False))
+        X, y = stored["X"][rows, :10].astype(float), stored["y"][rows].astype(int)
+    y = np.unique(y, return_inverse=True)[1]
+    order = np.random.default_rng(seed).permutation(5000)
+    train, learn, test = order[:2000], order[2000:3000], order[3000:]
+    scale = StandardScaler().fit(X[train])
+    model = LogisticRegression(max_iter=200).fit(scale.transform(X[train]), y[train])
+    scores = lac(model.predict_proba(scale.transform(X)))
+    own = scores[learn, y[learn]] * (1.0 if seed % 2 else 0.93)
+    given = {"y_true": y[test], "p_values": conformal_p_values(own, scores[test]), "X": X[test][:, :3]}
+    return given | ({"n_calibration": 1000} if seed % 3 else {})
+
+
+def adult_losses(seed: int) -> Given:
+    """Wrong incomes with a bound of their share, by sex and race."""
+    given = adult(2 * seed)
+    wrong = given["probabilities"].argmax(axis=1) != given["y_true"]
+    bound = (0.26, 0.22, 0.18)[seed % 3]
+    return {"loss": wrong.astype(float), "bound": bound, "groups": given["groups"]}
+
+
+def bike_rides(seed: int) -> Given:
+    """Rides per hour over two years: whether a line of the first months held them, and how far it reached."""
+    import pandas as pd
+    from sklearn.linear_model import Ridge
+
+    table = pd.read_csv(DATA / "regression" / "bike.csv.gz").iloc[seed % 5 :: 5]
+    X = table[["season", "workingday", "temp", "humidity", "windspeed"]].to_numpy(dtype=float)
+    y = np.sqrt(table["count"].to_numpy(dtype=float))
+    day = pd.to_datetime(table["datetime"]).dt.date.to_numpy().astype("datetime64[D]")
+    first = np.arange(len(y)) < 600
+    model = Ridge().fit(X[first], y[first])
+    error = np.abs(y - model.predict(X))
+    half = np.quantile(error[first], 0.9) * (1 + 0.02 * (X[:, 2] - X[first, 2].mean()) * (seed % 2))
+    rest = ~first
+    return {"covered": (error <= half)[rest], "size": 2 * half[rest], "time": day[rest],
+            "groups": np.where(X[rest, 1] > 0, "working", "free")}  # fmt: skip
+
+
 KINDS: dict[str, Callable[[int], Given]] = {
     "intervals": intervals, "probabilities": probabilities, "sets": sets, "p_values": p_values,
     "digits": digits, "diabetes": diabetes, "over_time": over_time, "quantiles": quantiles, "pit": pit,
     "grouped_probabilities": grouped_probabilities, "losses": losses, "outcomes": outcomes,
 }  # fmt: skip
-if (DATA / "cifar10_resnet50_val_test.npz").exists():
-    KINDS["cifar"] = cifar
-if (DATA / "adult_test.csv.gz").exists():
-    KINDS |= {"adult": adult, "housing": housing}
+# Kinds whose rows are data that people collected; those of the shared folder where they are there.
+REAL = ["digits", "diabetes"]
+_SHARED: dict[str, tuple[str, Callable[[int], Given]]] = {
+    "cifar": ("cifar10_resnet50_val_test.npz", cifar), "adult": ("adult_test.csv.gz", adult),
+    "housing": ("regression/california_housing.csv.gz", housing),
+    "housing_quantiles": ("regression/california_housing.csv.gz", housing_quantiles),
+    "housing_pit": ("regression/california_housing.csv.gz", housing_pit),
+    "forest_covers": ("covtype.npz", forest_covers), "adult_losses": ("adult_test.csv.gz", adult_losses),
+    "bike_rides": ("regression/bike.csv.gz", bike_rides),
+}  # fmt: skip
+for _name, (_file, _kind) in _SHARED.items():
+    if (DATA / _file).exists():
+        KINDS[_name] = _kind
+        REAL.append(_name)

@@ -21,7 +21,7 @@ from calipers.auditing.comparison_tests import (
 from calipers.auditing.result import Audit
 from calipers.inference import holm, paired_difference
 from calipers.results import Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 LEVEL = 0.05
 # Coverage that may be given up for a label saved, where sets alone are known: one row in fifty.
@@ -94,7 +94,7 @@ def promises_of(audits: Mapping[str, Audit]) -> dict[str, dict[str, Any]]:
 
 def _broken_sentence(name: str, promise: Estimate, promised: float) -> str:
     return (
-        f"{name} covers {100 * float(promise):.1f} % of the rows and promised {format_percent(promised)}: "
+        f"{name} covers {format_share(float(promise))} of the rows and promised {format_percent(promised)}: "
         "it breaks its promise and cannot win."
     )
 
@@ -165,7 +165,7 @@ def _unequal(
     given_up = most_given_up(larger > smaller, smaller > larger, options["weights"])
     if given_up > PRICE * abs(difference):
         return (
-            f"the smaller sets may give up {100 * given_up:.1f} % of coverage, too much to call them better"
+            f"the smaller sets may give up {format_share(given_up)} of coverage, too much to call them better"
         )
     return ""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtr
 
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding, severity_rank
@@ -24,12 +27,19 @@ _IMPLIED = {
     "CAL204": ("CAL506",),
     "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
 }
+# Slices that may hold the same rows: intervals that are too narrow since some day are the narrowest ones.
+_SAME_ROWS = (("CAL401", "CAL204"), ("CAL508", "CAL506"))
+# A fault is explained by another when this test finds nothing of it inside and outside the rows of the other.
+_LEFT = 0.01
 
 
-def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
+def told_once(
+    findings: Sequence[Finding], *, binary: bool, vanishes: Callable[[str, str], bool] | None = None
+) -> list[Finding]:
     """The findings, where those that another fault explains are notes; the other takes over their severity.
 
-    With two classes the top label and the class say the same thing.
+    With two classes the top label and the class say the same thing. ``vanishes(code, other)`` says whether
+    the fault of a code is that of the rows of another one, see `vanishes_within`.
     """
     found = {finding.code: finding for finding in findings}
     for explained, explaining in _SAME_FAULT:
@@ -39,6 +49,7 @@ def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
+    _fold_times(found, vanishes)
     for explained, several in _IMPLIED.items():
         if explained in found and _is_about_probabilities(found[explained]):
             for explaining in several:
@@ -52,9 +63,63 @@ def _is_about_probabilities(finding: Finding) -> bool:
     return str(finding.details.get("promise", "")).startswith((IMPLIED_SETS, PER_ROW))
 
 
+def _fold_times(found: dict[str, Finding], vanishes: Callable[[str, str], bool] | None) -> None:
+    """Changes over time, and what else they are seen in."""
+    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
+        # Misses that change with time are coverage that does.
+        _fold(found, "CAL601", "CAL204")
+    if vanishes is None:
+        return
+    for slice_of, since in _SAME_ROWS:
+        if _are_faults(found, slice_of, since):
+            for pair in ((slice_of, since), (since, slice_of)):
+                if vanishes(*pair):
+                    _fold(found, *pair)
+
+
 def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:
     """Whether findings name the same group: the fault of one group explains nothing about another."""
     return len({found[code].where for code in codes if code in found}) == 1
+
+
+def _are_faults(found: dict[str, Finding], *codes: str) -> bool:
+    return all(code in found and found[code].outcome == "fault" for code in codes)
+
+
+def vanishes_within(departures: np.ndarray, rows: np.ndarray, other: np.ndarray) -> bool:
+    """Whether what distinguishes some rows is gone when those of another fault are looked at apart.
+
+    Parameters
+    ----------
+    departures : array (n,)
+        Whether the promise came true, minus its probability.
+    rows, other : bool array (n,)
+        The rows of a fault, and those of the one that may explain it.
+
+    Returns
+    -------
+    bool
+        Whether the one-sided test of Cochran, Mantel and Haenszel, stratified by ``other``, finds no
+        difference between ``rows`` and the rest in the direction of the fault.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> late = np.arange(1000) >= 600
+    >>> narrow = late & (np.arange(1000) % 2 == 0)
+    >>> kept = np.random.default_rng(0).random(1000) < np.where(late, 0.6, 0.9)
+    >>> vanishes_within(kept - 0.9, narrow, late), vanishes_within(kept - 0.9, late, narrow)
+    (True, False)
+    """
+    sign = np.sign(departures[rows].mean() - departures.mean())
+    total = variance = 0.0
+    for stratum in (other, ~other):
+        inside, n = rows[stratum], int(stratum.sum())
+        own, d = int(inside.sum()), departures[stratum]
+        if n > 1:
+            total += float(sign * (d[inside].sum() - own * d.mean()))
+            variance += own * (n - own) / (n - 1) * float(d.var())
+    return bool(variance == 0 or ndtr(-total / np.sqrt(variance)) > _LEFT)
 
 
 def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:

@@ -19,6 +19,7 @@ from calipers.exceptions import InputError
 from calipers.report.history import render_history
 from calipers.report.text_formats import render_json
 from calipers.results import write_atomically
+from calipers.results.promise_table import ANSWERS
 from calipers.results.serialization import decode
 from calipers.results.text_files import also_written
 from calipers.version import __version__
@@ -71,7 +72,9 @@ class Run:
             if finding["outcome"] in _ANSWERS:
                 evidence = finding["evidence"] or {}
                 numbers = {name: evidence.get(name) for name in _NUMBERS}
-                answer = {"answer": _ANSWERS[finding["outcome"]], "code": finding["code"]}
+                own = finding.get("details", {}).get("own_severity", finding["severity"])
+                said = "mostly kept" if own == "note" else _ANSWERS[finding["outcome"]]
+                answer = {"answer": said, "code": finding["code"]}
                 found[_ONE_PROMISE.get(finding["code"], finding["code"]), ""] = (
                     answer | numbers | {"title": finding["title"]}
                 )
@@ -316,8 +319,8 @@ def _promises(answers: Sequence[Mapping[tuple[str, str], Mapping[str, Any]]]) ->
                 "points": points,
             }
         )
-    order = {"broken": 0, "cannot tell": 1, "kept": 2}
-    return sorted(lines, key=lambda line: (order.get(line["now"], 3), -line["times_broken"]))
+    order = {answer: place for place, answer in enumerate(ANSWERS)}
+    return sorted(lines, key=lambda line: (order.get(line["now"], len(order)), -line["times_broken"]))
 
 
 def _since(points: Sequence[Mapping[str, Any]]) -> int | None:

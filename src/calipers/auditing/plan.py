@@ -11,9 +11,12 @@ from calipers.auditing.questions import QUESTIONS, TITLES
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
-_ADD_PROBABILITIES = "Add probabilities: one column per class, or that of the positive class of two."
-
-_ADD_DISTRIBUTION = "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities."
+# Task -> what states probabilities.
+_ADD_PROBABILITIES = {
+    "classification": "Add probabilities: one column per class, or the positive class of two.",
+    "regression": "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities.",
+    "outcomes": "Add promised: the probability that was promised for every row.",
+}
 
 _OF_TASK = {"classification": "sets of labels", "regression": "intervals"}
 
@@ -78,9 +81,7 @@ def what_to_add(check: Check, design: Design) -> str:
         own = " or ".join(_OF_TASK[task] for task in check.tasks if task != "outcomes")
         return f"It is asked of {own}."
     if not check.once and not design.promises_of(check.kinds):
-        if check.question != "probabilities":
-            return _ADD_PREDICTION
-        return _ADD_DISTRIBUTION if design.task == "regression" else _ADD_PROBABILITIES
+        return _ADD_PROBABILITIES[design.task] if check.question == "probabilities" else _ADD_PREDICTION
     lacking = set(check.needs) - design.have
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 

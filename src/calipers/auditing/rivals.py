@@ -17,6 +17,7 @@ from calipers.auditing.slices import Worst, fifths, worst_slice
 from calipers.conformal import lac
 from calipers.inference import Moments
 from calipers.inputs.rows import Rows
+from calipers.metrics.equal_values import EQUAL, is_one_width, pool_equal
 
 # Rows that a rival's models are fitted on, at most; more make them little better.
 MOST_TRAINING_ROWS = 5_000
@@ -112,7 +113,7 @@ def _of_intervals(m: Measurements, level: Level, rows: Rows) -> Iterator[Rival]:
         name="scaling the intervals", words="The same intervals, scaled around their middles,",
         family=scaled_intervals(y, lower, upper), is_itself=True,
     )  # fmt: skip
-    if np.ptp(upper - lower) > 0:
+    if not is_one_width(lower, upper):
         yield Rival(
             name="equal widths", words="Intervals of one width around the same middles",
             family=scaled_intervals(y, middle - 1, middle + 1),
@@ -204,6 +205,15 @@ class Learner:
         return np.asarray(np.maximum(stated, floor))
 
 
+def distinct_sizes(rows: Rows) -> np.ndarray:
+    """Finite sizes of sets or intervals; those that differ only by rounding are one size."""
+    size = rows["size"].astype(float)
+    ends = rows.get("interval_at_level")
+    if ends is not None and is_one_width(*ends.T):
+        return np.full(rows.n, size.mean())
+    return pool_equal(size)
+
+
 def saving_of(rival: Rival, rows: Rows, promised: float, slices: Mapping[str, np.ndarray]) -> Saving | None:
     """What a rival saves at the coverage that both reach; None where it cannot reach it with a finite size.
 
@@ -225,9 +235,10 @@ def saving_of(rival: Rival, rows: Rows, promised: float, slices: Mapping[str, np
     # Where its own coverage is matched, that moves with the rows too.
     luck = matched.rate * (covered - own) if own < promised else 0.0
     saved = size - matched.contributions - luck
+    saved[np.abs(saved) <= EQUAL * mean] = 0.0  # equal in exact arithmetic
     share = float(np.average(saved, weights=weights)) / mean
     moments = Moments.of(saved - share * size, weights)
-    sizes = {"size": size, "the size of the rival": matched.sizes}
+    sizes = {"size": distinct_sizes(rows), "the size of the rival": pool_equal(matched.sizes)}
     along = {name: fifths(values, weights) for name, values in sizes.items() if np.ptp(values) > 0}
     worst, own_worst = (worst_slice(z, dict(slices) | along, weights) for z in (matched.covered, covered))
     return Saving(

@@ -23,8 +23,11 @@ import numpy as np
 from calipers.auditing.check_result import CheckResult
 from calipers.inference import holm
 from calipers.results import SEVERITIES, Finding, severity_rank
+from calipers.results.formatting import format_count
 
 LEVEL = 0.05
+# Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
+NOT_CLEAR = "Corrected for all tests of this audit that is no clear fault."
 SERIOUS = 3.0
 
 
@@ -121,9 +124,10 @@ def _open_sentence(result: CheckResult, rows: float | None) -> str:
         rows = result.evidence.n if result.evidence is not None else None
     if result.rows_needed is None or rows is None or result.rows_needed <= rows:
         return "Cannot tell with these rows; the interval leaves room for a fault that matters."
-    more = math.ceil(result.rows_needed - rows)
-    have = f"{rows:,.0f} row{'' if rows == 1 else 's'}"
-    return f"Cannot tell with {have}; about {more:,} more are needed.".replace(",", " ")
+    more = format_count(math.ceil(result.rows_needed - rows))
+    return (
+        f"Cannot tell with {format_count(rows)} row{'' if rows == 1 else 's'}; about {more} more are needed."
+    )
 
 
 def _numbers(result: CheckResult, adjusted: float | None, tests: int) -> dict[str, object]:

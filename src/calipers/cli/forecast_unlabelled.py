@@ -149,13 +149,15 @@ def parse_losses(words: str | None) -> list[Any] | None:
 
 def sentences(found: dict[str, Estimate]) -> str:
     """The estimates, what they rest on, and what they cannot know."""
+    from calipers.results.formatting import p_in_words
+
     first = next(iter(found.values()))
     shift = first.details["shift"]
     told = f"a shift of {shift['tested']}" if shift["found"] else f"no shift of {shift['tested']}"
     lines = [_line(estimate) for estimate in found.values()]
     lines.append(
-        f"{told} was found (p = {shift['p_value']:.2g}); the {first.details['reference_rows']} labelled rows "
-        f"are worth {first.details['effective_rows']:.0f}"
+        f"{told} was found ({p_in_words(shift['p_value'])}); the {first.details['reference_rows']} labelled "
+        f"rows are worth {first.details['effective_rows']:.0f}"
     )
     if first.details["unsupported_rows"]:
         lines.append(f"{first.details['unsupported_rows']} new rows have no like among the labelled ones")

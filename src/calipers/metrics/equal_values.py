@@ -36,3 +36,49 @@ def pool_equal(values: np.ndarray) -> np.ndarray:
         near = levels[i] - pooled[i - 1] <= EQUAL * abs(levels[i])
         pooled[i] = pooled[i - 1] if near else levels[i]
     return np.asarray(pooled[codes.reshape(-1)])
+
+
+# Rounding of the ends that is larger than this share of the width is no longer rounding.
+_COARSEST = 0.01
+_MOST_DECIMALS = 9
+
+
+def is_one_width(lower: np.ndarray, upper: np.ndarray) -> bool:
+    """Whether intervals have one width, up to the precision at which their ends are stated.
+
+    Parameters
+    ----------
+    lower, upper : array (n,)
+        Finite ends.
+
+    Returns
+    -------
+    bool
+        Whether the widths differ by no more than the rounding of the ends: one unit of the last decimal that
+        any of them has (ends in a file), of single precision where all of them have it, or of double. Units
+        above a hundredth of the mean width are not rounding: whole numbers 2 and 3 apart are two widths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.metrics.equal_values import is_one_width
+    >>> middle = np.random.default_rng(0).normal(size=100)
+    >>> is_one_width((middle - 1.645).round(3), (middle + 1.645).round(3))
+    True
+    >>> is_one_width(middle - 1.645, middle + 1.645 + 0.001 * (middle > 0))
+    False
+    """
+    ends = np.concatenate([lower, upper]).astype(float)
+    width = np.asarray(upper, dtype=float) - np.asarray(lower, dtype=float)
+    spread, mean = float(np.ptp(width)), float(width.mean())
+    unit = min(_unit_of(ends), _COARSEST * mean)
+    return spread <= max(unit, EQUAL * mean) * (1 + 1e-6)
+
+
+def _unit_of(ends: np.ndarray) -> float:
+    """How finely numbers are stated: their last decimal, or the spacing of floating-point numbers."""
+    single = np.array_equal(ends.astype(np.float32).astype(float), ends)
+    spacing = float(np.abs(ends).max(initial=0.0)) * float(np.finfo(np.float32 if single else np.float64).eps)
+    exact = (d for d in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(ends, d), ends))
+    last = next(exact, None)
+    return max(2.0 * spacing, 0.0 if last is None else 10.0**-last)

@@ -10,7 +10,8 @@ from calipers.results import PromiseTable
 from calipers.results.promise_table import ANSWER_MARKS, ANSWERS
 
 CELL_COLOURS = {
-    "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "kept": "#b9dfcc", "descriptive": "#ffffff",
+    "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "mostly kept": "#dcefe5", "kept": "#b9dfcc",
+    "descriptive": "#ffffff",
     "not asked": "#eeeeee",
 }  # fmt: skip
 
@@ -65,7 +66,7 @@ def _draw_cell(ax: Any, grid: PromiseTable, promise: str, part: str, at: tuple[i
 
 def _questions(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The six questions as a table of one slice, for documents without a table of promises."""
-    answers = {"no": "broken", "doubtful": "broken", "yes": "kept", "mostly": "kept"}
+    answers = {"no": "broken", "doubtful": "broken", "yes": "kept", "mostly": "mostly kept"}
     return [
         {
             "promise": question["title"],

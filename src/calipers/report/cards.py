@@ -10,7 +10,7 @@ from calipers.report.drawing import draw
 from calipers.report.measure_names import measure_name
 from calipers.report.text_formats import UNBROKEN, split_repair
 from calipers.results import Estimate
-from calipers.results.formatting import format_count, format_p_value
+from calipers.results.formatting import format_count, p_in_words
 from calipers.results.picture_data import table_picture
 
 # Which pictures show a finding best, by how their names begin; the first that is there is taken.
@@ -26,7 +26,6 @@ PICTURES_OF = {
     "CAL503": ("CAL503_reliability", "reliability"),
     "CAL601": ("loss_along_the_file", "coverage_along_time"),
 }
-_SMALLEST_P = 1e-3
 _TINY_P = re.compile(r"p = \d\.\d+e-\d+")
 
 
@@ -44,9 +43,7 @@ def prose(text: str) -> str:
 
 def p_words(p: float | None) -> str:
     """A p-value for a card."""
-    if p is None:
-        return ""
-    return "p < 0.001" if p < _SMALLEST_P else f"p = {format_p_value(p)}"
+    return "" if p is None else p_in_words(p)
 
 
 # What is measured without a promise behind it: it is told, not called fine.
@@ -125,7 +122,7 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     if evidence is None or evidence["value"] is None or evidence["low"] is None:
         return None
     estimate = Estimate(**evidence)
-    coverage = estimate.name.startswith("coverage") and "alpha" in finding["details"]
+    coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in finding["details"]
     drawn = table_picture(
         {estimate.name: estimate}, title=finding["title"],
         reference=1.0 - finding["details"]["alpha"] if coverage else None,

@@ -12,13 +12,24 @@ DOCUMENT_SCHEMA = 1
 TOO_FEW_ROWS = "With so few rows nothing can be said about any promise."
 
 # "What will it score next time?" is not answered by yes or no: state -> label, by the code of the fault.
+_WORSE = {
+    "no": "worse than promised",
+    "doubtful": "worse than promised",
+    "mostly": "slightly worse than promised",
+}
 FORECAST_LABELS = {
     "": {"yes": "as here"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
-} | {
-    code: {"no": "worse than promised", "doubtful": "worse than promised"}
-    for code in ("CAL602", "CAL603", "CAL605", "CAL606", "CAL607")
+    "CAL602": _WORSE,
+    "CAL603": {"doubtful": "worse in a group", "mostly": "slightly worse in a group"},
+    "CAL605": {"doubtful": "worse in a region", "mostly": "slightly worse in a region"},
+    "CAL606": {"doubtful": "worse in a part", "mostly": "slightly worse in a part"},
+    "CAL607": {"doubtful": "worse for a time", "mostly": "slightly worse for a time"},
 }
+
+
+_LARGER = "They cover more often than promised (CAL102), so smaller ones would do."
+_SMALL = {"note": "mostly"}
 
 
 def audit_document(
@@ -84,14 +95,21 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     """The question with its answer: one word and one sentence."""
     mine = [finding for finding in findings if finding.question == question["question"]]
     faults = [finding for finding in mine if finding.outcome == "fault"]
-    worst = max(faults, key=lambda finding: severity_rank(own_severity(finding)), default=None)
+    # However small: what drifts does not stay as it is here.
+    worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
     state, sentence = _state(question, mine, worst)
+    severity = "none" if worst is None else own_severity(worst)
+    over = next((f for f in findings if f.code == "CAL102" and f.outcome == "fault"), None)
+    if question["question"] == "narrow" and state in ("yes", "mostly") and over is not None:
+        # What covers too often is larger than it needs to be, whether or not a rival was found.
+        severity = max(severity, own_severity(over), key=severity_rank)
+        state, sentence = _SMALL.get(severity, "doubtful"), f"{_LARGER} {sentence}"
     forecast = question["question"] == "forecast"
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
         "answer": state,
         "label": labels.get(state, state),
-        "severity": "none" if worst is None else own_severity(worst),
+        "severity": severity,
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
     }
@@ -104,8 +122,7 @@ def own_severity(finding: Finding) -> str:
 
 def _state(question: Mapping[str, Any], mine: Sequence[Finding], worst: Finding | None) -> tuple[str, str]:
     if worst is not None:
-        # However small: what drifts does not stay as it is here.
-        note = "doubtful" if question["question"] == "forecast" else "mostly"
+        note = "doubtful" if worst.code == "CAL601" else "mostly"
         return {"issue": "no", "warning": "doubtful"}.get(own_severity(worst), note), worst.sentence
     all_clean = [finding for finding in mine if finding.outcome == "clean"]
     # What only describes does not earn a yes.

@@ -14,7 +14,7 @@ from calipers.results.formatting import format_p_value
 WIDTH, HEIGHT, EDGE = 300, 56, 5
 # Runs drawn one by one; of more, evenly spaced ones and every change of the answer.
 MOST_POINTS = 240
-_COLOURS = {"broken": "bad", "kept": "c3", "cannot tell": "c2"}
+_COLOURS = {"broken": "bad", "kept": "c3", "mostly kept": "c3", "cannot tell": "c2"}
 
 
 def render_history(document: Mapping[str, Any]) -> str:

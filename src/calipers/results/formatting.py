@@ -115,6 +115,17 @@ def format_percent(share: float) -> str:
     return f"{100 * share:z.6g} %"
 
 
+def format_share(share: float, decimals: int = 1) -> str:
+    """A measured share as a percentage that agrees with the share as `format_number` rounds it.
+
+    Examples
+    --------
+    >>> format_share(0.8425), f"{0.8425:.3f}", f"{84.25:.1f}", format_share(0.196, 0)
+    ('84.3 %', '0.843', '84.2', '20 %')
+    """
+    return f"{100 * round(float(share), decimals + 2):z.{decimals}f} %"
+
+
 def format_interval(low: float, high: float, spread: float | None = None) -> str:
     """Both ends, rounded outward; the smallest positive number says that no more than "above 0" is shown.
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from calipers.results.formatting import format_count, format_number, p_in_words
+from calipers.results.formatting import format_count, format_interval, format_number, p_in_words
 
 # The worst first: of several checks that fill one cell the first of these is shown.
-ANSWERS = ("broken", "cannot tell", "kept", "descriptive", "not asked")
-ANSWER_MARKS = {"broken": "✗", "cannot tell": "?", "kept": "✓", "descriptive": "·", "not asked": "–"}
+ANSWERS = ("broken", "cannot tell", "mostly kept", "kept", "descriptive", "not asked")
+ANSWER_MARKS = {
+    "broken": "✗", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "descriptive": "·", "not asked": "–"
+}  # fmt: skip
 # Families of slices, in the order a table shows them.
 SLICES = ("all rows", "score", "groups", "features", "difficulty", "time", "label")
 
@@ -23,9 +25,9 @@ class PromiseCell:
     ----------
     promise, slice : str
         What was promised, and over which slices it was looked at.
-    answer : {"kept", "broken", "cannot tell", "descriptive", "not asked"}
-        Whether it was kept; "broken" is a fault of severity warning or issue, "descriptive" a number about
-        which nothing was promised.
+    answer : {"kept", "mostly kept", "broken", "cannot tell", "descriptive", "not asked"}
+        Whether it was kept; "broken" is a fault of severity warning or issue, "mostly kept" one that is too
+        small to act on (a note), "descriptive" a number about which nothing was promised.
     value, low, high : float or None
         The number behind it and its interval.
     p_value : float or None
@@ -114,8 +116,9 @@ class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
         cell = self.cell(promise, part)
         facts = [self.number(promise, part)]
         if cell.spread is not None:
-            ends = (format_number(end, cell.spread) for end in (cell.low, cell.high))
-            facts.append(f"interval {' to '.join(ends)}")
+            facts.append(
+                f"interval {format_interval(cell.low, cell.high, cell.spread).replace(', ', ' to ')}"
+            )
         if cell.p_value is not None:
             facts.append(p_in_words(cell.p_value))
         if cell.n is not None:

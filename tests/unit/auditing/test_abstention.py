@@ -85,3 +85,12 @@ def test_the_largest_risk_up_to_half_the_loss_is_told() -> None:
     assert chosen_risk(dict.fromkeys(RISKS, 0.5), 0.0015) == 0.001
     assert chosen_risk(dict.fromkeys(RISKS, 0.0) | {0.2: 1.0}, 0.15) == 0.2
     assert chosen_risk(dict.fromkeys(RISKS, 0.0) | {0.2: 0.9}, 0.15) is None
+
+
+def test_probabilities_near_one_are_not_said_to_be_one_or_more() -> None:
+    rng = np.random.default_rng(7)
+    sure = rng.random(2000) < 0.5
+    top = np.where(sure, 1 - 1e-9 * rng.random(2000), 0.7)
+    y = (rng.random(2000) < np.where(sure, 0.01, 0.4)).astype(int)
+    found = finding(calipers.audit(y, probabilities=np.column_stack([top, 1 - top]), random_state=0))
+    assert found.sentence.endswith("They are those with a stated probability of 1, up to a millionth.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calipers
 from calipers.auditing import Audit
@@ -66,6 +67,22 @@ def _losses(seed: int, mean: float) -> dict[str, Any]:
     return {"loss": loss, "bound": 0.3, "groups": np.repeat(["a", "b"], N // 2)}
 
 
+def _large_sets() -> dict[str, Any]:
+    """Sets around the likeliest labels that hold one label more where the probabilities are unsure."""
+    given = _classes(3, n=1500)
+    P = given["probabilities"]
+    order = np.argsort(np.argsort(-P, axis=1), axis=1)
+    return given | {
+        "sets": order < np.where(P.max(axis=1) < 0.95, 2, 1)[:, None] + (P.max(axis=1) < 0.55)[:, None]
+    }
+
+
+def _slight_excess() -> dict[str, Any]:
+    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is no accident."""
+    loss = np.random.default_rng(0).beta(31, 69, 20_000)
+    return {"loss": loss, "bound": 0.3}
+
+
 def _quantiles(factor: float) -> dict[str, Any]:
     y = np.random.default_rng(7).normal(size=N)
     return {"y_true": y, "quantiles": np.tile([-1.2816 * factor, 0.0, 1.2816 * factor], (N, 1)),
@@ -92,11 +109,13 @@ WORLDS: dict[str, Callable[[], dict[str, Any]]] = {
     "binary, shifted": lambda: _binary(1, 0.2),
     "small sets": lambda: _by_class(0, 0.6),
     "large sets": lambda: _by_class(1, 0.97),
+    "large sets with probabilities": _large_sets,
     "covered too rarely": lambda: _outcomes(0, 0.8),
     "covered as promised": lambda: _outcomes(1, 0.9),
     "promised per row": lambda: _outcomes(2, 0.6, promised=np.full(N, 0.9)),
     "loss within bound": lambda: _losses(0, 0.25),
     "loss beyond bound": lambda: _losses(1, 0.45),
+    "loss slightly beyond bound": _slight_excess,
     "right quantiles": lambda: _quantiles(1.0),
     "narrow quantiles": lambda: _quantiles(0.5),
     "PIT": lambda: {"pit": np.random.default_rng(0).uniform(size=N)},
@@ -144,6 +163,41 @@ def test_intervals_that_are_larger_than_they_need_to_be_are_not_as_narrow_as_the
     found = answers(audited("four sigma"))
     assert "larger than they need to be" in found["coverage"]["sentence"]
     assert found["narrow"]["answer"] == "doubtful"
+
+
+def test_sets_that_cover_too_often_are_not_as_narrow_as_they_could_be() -> None:
+    """Whether or not a rival is clearly smaller: the fault itself says that they are larger than needed."""
+    found = audited("large sets with probabilities")
+    over = next(f for f in found.faults if f.code == "CAL102")
+    assert "larger than they need to be" in over.sentence
+    assert [f.outcome for f in found.findings if f.code == "CAL302"] == ["clean"]
+    answer = answers(found)["narrow"]
+    assert (answer["answer"], answer["severity"]) == ("doubtful", over.severity)
+    assert answer["sentence"].startswith("They cover more often than promised (CAL102)")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_cell_of_the_promises_contradicts_its_finding(world: str) -> None:
+    """A fault, however small, is never "kept"; what is kept has no fault of its promise in its slice."""
+    found = audited(world)
+    for finding in found.faults:
+        cells = [cell for cell in found.promises.cells if cell.code == finding.code]
+        own = finding.details.get("own_severity", finding.severity)
+        told = {cell.answer for cell in cells if cell.promise == finding.details["promise"]}
+        above = own == "note" and finding.details["effect"] < 0  # more than promised, and told for that
+        if cells:
+            assert ("kept" if above else "mostly kept" if own == "note" else "broken") in told, finding
+
+
+def test_a_bound_that_is_slightly_exceeded_is_mostly_kept_everywhere() -> None:
+    found = audited("loss slightly beyond bound")
+    (finding,) = found.faults
+    assert (finding.code, finding.severity) == ("CAL602", "note")
+    assert finding.title == "the mean loss exceeds its bound"
+    assert found.promises["mean loss", "all rows"].answer == "mostly kept"
+    answer = answers(found)["forecast"]
+    assert (answer["answer"], answer["label"]) == ("mostly", "slightly worse than promised")
+    assert "mostly kept" in found.to_html()
 
 
 def test_a_constant_interval_alone_is_not_called_narrow() -> None:
@@ -251,3 +305,62 @@ def test_a_row_of_numbers_at_another_level_says_so() -> None:
     assert "(at 90 %)" not in next(
         x for x in found.to_markdown().splitlines() if x.startswith("| coverage |")
     )
+
+
+@pytest.mark.parametrize(
+    ("world", "question", "add"),
+    [
+        ("large sets", "probabilities", "Add probabilities"),
+        ("healthy intervals", "probabilities", "Add quantiles"),
+        ("covered as promised", "probabilities", "Add promised"),
+        ("right quantiles", "coverage", "Add sets, p_values or intervals"),
+    ],
+)
+def test_what_to_add_would_let_the_question_be_asked(world: str, question: str, add: str) -> None:
+    answer = answers(audited(world))[question]
+    assert answer["answer"] == "not asked"
+    assert answer["sentence"].startswith(add)
+
+
+def test_a_group_beyond_the_bound_is_not_called_worse_for_all() -> None:
+    rng, group = np.random.default_rng(4), np.tile(["a", "b"], 500)
+    loss = rng.beta(2 * np.where(group == "b", 0.4, 0.15), 2 * np.where(group == "b", 0.6, 0.85))
+    found = calipers.audit(loss=loss, bound=0.3, groups=group, random_state=0)
+    assert [finding.code for finding in found.faults] == ["CAL603"]
+    assert answers(found)["forecast"]["label"] == "worse in a group"
+
+
+def test_a_shifted_distribution_is_not_called_too_wide() -> None:
+    """Outcomes one standard deviation above the predictions: their PIT values crowd near 1."""
+    pit = stats.norm.cdf(1.0 + np.random.default_rng(5).normal(size=1000))
+    assert np.std(pit) < 0.95 / np.sqrt(12)
+    (finding,) = calipers.audit(pit=pit, random_state=0).faults
+    assert finding.sentence.startswith("The predictive distributions are shifted")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_of_a_change_of_losses_agrees_with_its_test(seed: int) -> None:
+    """Few errors, none in the last rows: the largest change was chosen among many."""
+    rng = np.random.default_rng(seed)
+    covered = rng.random(1500) > 0.05
+    covered[-80:] = True
+    change = calipers.audit(covered=covered, random_state=0).estimates["change of the mean loss"]
+    assert change.low is not None
+    assert change.high is not None
+    assert change.p_value is not None
+    assert (change.low <= 0 <= change.high) == (change.p_value > 0.05)
+
+
+def test_probabilities_beyond_the_noise_are_not_said_to_agree() -> None:
+    """What the correction for many tests saves from being a fault is not "as noise alone would"."""
+    seen = set()
+    for seed in range(40):
+        given = _binary(seed, 0.03, 400)
+        for finding in calipers.audit(**given, min_rows=1, random_state=0).findings:
+            if finding.code in {"CAL501", "CAL502", "CAL503"} and finding.outcome == "clean":
+                assert finding.evidence is not None
+                assert finding.evidence.null_high is not None
+                inside = float(finding.evidence) <= finding.evidence.null_high
+                assert ("as noise alone would" in finding.sentence) == inside
+                seen.add(inside)
+    assert seen == {True, False}

@@ -85,7 +85,9 @@ def test_a_stated_time_finds_the_drift_of_shuffled_rows(kind: str) -> None:
     timed = finding(calipers.audit(y[order], intervals=intervals, time=time[order], random_state=0), "CAL601")
     assert untimed.outcome == "clean"
     assert (timed.outcome, timed.severity) == ("fault", "issue")
-    assert re.match("Losses change with time|Since .* the absolute error of the midpoint is", timed.sentence)
+    assert re.match(
+        "Losses change with time|Since .* the mean absolute error of the midpoint is", timed.sentence
+    )
 
 
 def test_shuffled_rows_are_accused_of_drift_no_more_often_than_stated() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from calipers.auditing.explained_faults import told_once
+import calipers
+from calipers.auditing.explained_faults import told_once, vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding
 
@@ -50,3 +52,60 @@ def test_what_explains_takes_over_the_larger_severity(severities: tuple[str, str
 def test_a_stretch_above_the_bound_is_part_of_losses_that_drift() -> None:
     found = told_once([fault("CAL601"), fault("CAL607")], binary=False)
     assert found[1].details["explained_by"] == "CAL601"
+
+
+def over_time(narrow: float, *, always: bool) -> dict[str, np.ndarray]:
+    """Intervals that are too narrow since row 1200, or at all times where they are narrow, with noisier rows since."""
+    n, rng = 2000, np.random.default_rng(0)
+    late, spread = np.arange(n) >= 1200, np.exp(0.3 * rng.normal(size=n))
+    tight = spread < 0.75 if always else late
+    half = 1.645 * spread * np.where(tight, narrow, 1.0)
+    y = spread * rng.normal(size=n) * np.where(late & always, 1.5, 1.0)
+    return {"y_true": y, "intervals": np.column_stack([-half, half]), "time": np.arange(n)}
+
+
+def test_intervals_that_became_too_narrow_are_one_fault() -> None:
+    found = calipers.audit(**over_time(0.6, always=False), random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert faults["CAL204"].severity == "issue"
+    assert faults["CAL401"].severity == "note"
+    assert faults["CAL401"].details["explained_by"] == "CAL204"
+    assert faults["CAL401"].sentence.endswith("This is part of CAL204.")
+
+
+def test_narrow_intervals_that_miss_at_all_times_are_a_fault_of_their_own() -> None:
+    found = calipers.audit(**over_time(0.6, always=True), random_state=0)
+    severities = {finding.code: finding.severity for finding in found.faults}
+    assert severities["CAL204"] == "issue"
+    assert severities["CAL401"] == "warning"
+
+
+def test_time_is_explained_by_hard_rows_that_came_late() -> None:
+    """Hard rows are missed at all times; there are more of them later."""
+    rng = np.random.default_rng(1)
+    hard = rng.random(3000) < np.where(np.arange(3000) >= 1500, 0.6, 0.1)
+    kept = rng.random(3000) < np.where(hard, 0.7, 0.95)
+    late = np.arange(3000) >= 1500
+    assert vanishes_within(kept - 0.9, late, hard)
+    assert not vanishes_within(kept - 0.9, hard, late)
+
+
+def test_what_vanishes_by_chance_is_rare() -> None:
+    """Two faults side by side stay two: a part that misses 20 % more often, apart from the time."""
+    rng, folded = np.random.default_rng(2), 0
+    for _ in range(200):
+        late, part = np.arange(1000) >= 600, rng.random(1000) < 0.2
+        kept = rng.random(1000) < 0.9 - 0.2 * part - 0.15 * late
+        folded += vanishes_within(kept - 0.9, part, late)
+    assert folded <= 6  # a shortfall of 5.5 standard errors is missed at 2.33 with probability 0.001
+
+
+def test_misses_that_change_with_time_are_told_once() -> None:
+    rng = np.random.default_rng(3)
+    covered = rng.random(2000) < np.where(np.arange(2000) >= 1200, 0.65, 0.9)
+    found = calipers.audit(covered=covered, time=np.arange(2000), random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert faults["CAL204"].severity == "issue"
+    assert (faults["CAL601"].severity, faults["CAL601"].details["explained_by"]) == ("note", "CAL204")
+    answer = next(q for q in found.to_dict()["questions"] if q["question"] == "forecast")
+    assert (answer["answer"], answer["label"]) == ("no", "it drifts")

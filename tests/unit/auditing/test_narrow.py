@@ -10,6 +10,7 @@ import pytest
 import calipers
 from calipers.auditing.matched_size import label_sets, match_coverage, scaled_intervals
 from calipers.auditing.slices import worst_slice
+from tests.triangulate.sentence_samples import KINDS
 
 
 def answer(audit: calipers.auditing.Audit) -> dict[str, Any]:
@@ -139,3 +140,31 @@ def test_smaller_intervals_are_looked_for_in_every_attribute_of_a_table_of_group
     table = {"side": np.where(X[:, 2] > 0, "east", "west"), "size": np.where(X[:, 1] > 0, "large", "small")}
     found = calipers.audit(y, intervals=wide, X=X, groups=table, random_state=0)
     assert "% narrower on average" in answer(found)["sentence"]
+
+
+@pytest.mark.parametrize("decimals", [None, 6, 3, 2])
+def test_widths_that_differ_by_rounding_are_one_width(decimals: int | None) -> None:
+    rng = np.random.default_rng(3)
+    middle = 100 * rng.normal(size=900)
+    ends = around(middle, 164.4852) if decimals is None else around(middle, 164.4852).round(decimals)
+    found = calipers.audit(
+        middle + 100 * rng.normal(size=900), intervals=ends, X=middle[:, None] / 100, random_state=0
+    )
+    tried = next(f for f in found.findings if f.code == "CAL302").sentence
+    assert "tried" in tried
+    assert "equal widths" not in tried
+    assert "size saved by equal widths" not in found.estimates
+
+
+def test_a_hundredth_of_the_rows_with_another_width_is_two_widths(houses: dict[str, np.ndarray]) -> None:
+    half = np.full(1200, 200_000.0)
+    half[::100] *= 1.5
+    found = calipers.audit(houses["y"], intervals=around(houses["mean"], half), random_state=0)
+    assert "size saved by equal widths" in found.estimates
+
+
+def test_a_rival_that_predicts_the_same_sets_saves_exactly_nothing() -> None:
+    given = KINDS["sets"](1)  # 80 % by the threshold that the rival finds
+    found = calipers.audit(**given, random_state=0)
+    saved = found.estimates["size saved by a threshold on the probabilities"]
+    assert (saved.value, saved.low, saved.high) == (0.0, 0.0, 0.0)

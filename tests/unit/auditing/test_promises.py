@@ -227,8 +227,12 @@ def test_pit_values_are_read_in_every_slice() -> None:
     place, pit = np.where(ease < 0.2, "hard", "easy"), stats.norm.cdf(y / spread)
     found = calipers.audit(pit=pit, groups=place, ease=ease, time=1 - ease, X=ease[:, None], random_state=0)
     assert fault(found, "CAL504").where.startswith("group hard at quantile 0.")
-    for code in ("CAL505", "CAL506", "CAL508"):
+    for code in ("CAL505", "CAL506"):
         assert fault(found, code).severity in {"warning", "issue"}
+    # The hard rows came late: told once.
+    assert fault(found, "CAL508").details["explained_by"] == "CAL506"
+    alone = calipers.audit(pit=pit, ease=ease, random_state=0)
+    assert fault(alone, "CAL508").severity in {"warning", "issue"}
     assert {"PIT", *(f"quantile {level}" for level in LEVELS)} <= set(found.promises.promises)
 
 

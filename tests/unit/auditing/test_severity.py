@@ -46,7 +46,7 @@ def test_a_wide_interval_says_how_many_rows_would_settle_it() -> None:
     finding = finding_of(reading(effect_high=0.2, rows_needed=1500), 0.5)
     assert finding.outcome == "cannot_tell"
     assert finding.n_needed == 1500
-    assert "about 1 000 more are needed" in finding.sentence
+    assert "about 1000 more are needed" in finding.sentence
 
 
 def test_the_number_of_tests_counts() -> None:
@@ -74,7 +74,7 @@ def test_a_check_that_could_not_be_made_says_why() -> None:
 
 def test_the_rows_of_the_audit_are_counted_not_those_of_the_evidence() -> None:
     finding = finding_of(reading(effect_high=0.2, rows_needed=1500), 0.5, rows=1400)
-    assert finding.sentence == "Cannot tell with 1 400 rows; about 100 more are needed."
+    assert finding.sentence == "Cannot tell with 1400 rows; about 100 more are needed."
 
 
 def test_a_finding_that_is_no_fault_is_called_after_what_was_looked_at() -> None:

@@ -12,7 +12,7 @@ from calipers.metrics import (
     t_ss,
     width_against_error,
 )
-from calipers.metrics.equal_values import pool_equal
+from calipers.metrics.equal_values import is_one_width, pool_equal
 
 
 @pytest.fixture
@@ -53,3 +53,29 @@ def test_pooled_values_are_those_of_the_smallest():
     assert pool_equal(run).tolist() == [run[0], run[0], run[2], run[2], run[4]]
     distinct = np.random.default_rng(0).normal(size=1000)
     np.testing.assert_array_equal(pool_equal(distinct), distinct)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", [0.0, 1e5])
+def test_rounding_of_the_ends_makes_no_second_width(dtype: type, shift: float) -> None:
+    middle = shift + np.random.default_rng(0).normal(size=500)
+    lower, upper = (np.asarray(middle + half, dtype=dtype) for half in (-1.645, 1.645))
+    assert is_one_width(lower, upper)
+    assert not is_one_width(lower, upper + np.where(np.arange(500) == 7, 0.2, 0.0).astype(dtype))
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 3, 5])
+def test_ends_written_with_few_decimals_have_one_width(decimals: int) -> None:
+    middle = 50 * np.random.default_rng(1).normal(size=400)
+    lower, upper = ((middle + half).round(decimals) for half in (-16.4523, 16.4523))
+    assert np.ptp(upper - lower) > 0
+    assert is_one_width(lower, upper)
+    # Two units of the last decimal are more than rounding.
+    upper[0] = lower[0] + (upper - lower).min() + 2.2 * 10.0**-decimals
+    assert not is_one_width(lower, upper)
+
+
+def test_small_whole_widths_are_not_rounded() -> None:
+    lower = np.array([0.0, 5.0, 9.0])
+    assert not is_one_width(lower, lower + np.array([2.0, 3.0, 2.0]))
+    assert is_one_width(lower, lower + 2.0)

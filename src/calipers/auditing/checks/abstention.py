@@ -9,10 +9,12 @@ import numpy as np
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
+from calipers.auditing.checks.probabilities import end_in_words
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inputs.rows import Rows
 from calipers.metrics.selective import selective_risk, selective_threshold
 from calipers.results import Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "forecast"
 # Risks that are tried; each has its part of the allowed error, so that any of them may be told.
@@ -46,7 +48,7 @@ def surest_rows(m: Measurements, level: None) -> CheckResult:
     if chosen is None:
         clean = (
             f"No share of the surest rows is certified to have a smaller {name} than the "
-            f"{100 * overall:.1f} % of all rows."
+            f"{format_share(overall)} of all rows."
         )
         return replace(base, clean=clean, pictures=(picture,))
     share = replace(shares[chosen], name=f"share answered at {name} {100 * chosen:g} %")
@@ -82,14 +84,21 @@ def chosen_risk(shares: dict[float, float], overall: float) -> float | None:
 
 
 def _sentence(share: Estimate, name: str, risk: float, overall: float) -> str:
-    limit, here = f"at {100 * risk:g} % or less (certified at 95 %)", f"it is {100 * overall:.1f} % here"
+    limit, here = f"at {100 * risk:g} % or less (certified at 95 %)", f"it is {format_share(overall)} here"
     if float(share) == 1.0:
         return f"Answering every row keeps the {name} {limit}; {here}."
     kept = math.floor(1000 * float(share)) / 10
     return (
         f"Answering only the surest {kept:g} % of the rows keeps the {name} {limit}; of all rows {here}. "
-        f"They are those with a stated probability of {share.details['lowest_kept']:.3g} or more."
+        f"They are those with a stated probability of {_from(share.details['lowest_kept'])}."
     )
+
+
+def _from(lowest: float) -> str:
+    """The smallest probability that is kept, in words; never "1 or more"."""
+    if lowest > 1 - 1e-6:
+        return "1" if lowest >= 1 else "1, up to a millionth"
+    return f"{end_in_words(lowest)} or more"
 
 
 CHECKS = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
@@ -17,16 +17,15 @@ from calipers.auditing.checks.groups import Wording, calibration_of_parts, compa
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.parts import Parts
 from calipers.auditing.promises import Promise
-from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, filled, out_of_half
+from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import deficit, excess, sscv, t_cv, t_ss
 from calipers.metrics.adaptivity.ease_states import EaseRangeState
-from calipers.metrics.equal_values import pool_equal
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_number, format_share
 
 QUESTION = "adaptive"
 # The column along which rows are harder or easier: the ease, or what stands in for it.
@@ -149,7 +148,7 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     wording = Wording(
         code=code, title=title, question=question,
-        repair=repairs.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
+        repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
         phrase=lambda part: part_phrase(part, along),
     )  # fmt: skip
 
@@ -163,14 +162,22 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     worst = result.details["part"]
     return replace(
         result,
-        title=result.title if worst < len(labels) // 2 else "coverage changes with difficulty",
+        title=result.title
+        if level.kind == "quantile" or worst < len(labels) // 2
+        else "coverage changes with difficulty",
         estimates=(*result.estimates, *_coverage_numbers(m, level)),
-        clean=f"Hard and easy rows are covered equally often ({along}).",
+        clean=f"Hard and easy rows show no clear difference in {_COMPARED[level.kind]} ({along}).",
         fault=result.fault + _empty_words(m, level, float(empty[worst])),
         rows=lambda rows: part_labels(rows) == labels[worst],
     )
 
 
+# Kind of the promise -> what is compared along difficulty.
+_COMPARED = {
+    "coverage": "coverage",
+    "stated": "coverage",
+    "quantile": "the share of outcomes below a quantile",
+}
 # Kind of the promise -> code, title and question of its fault along difficulty.
 _FAULTS = {
     "coverage": ("CAL401", "hard cases are covered less often", QUESTION),
@@ -189,7 +196,9 @@ def part_labels(rows: Rows) -> np.ndarray:
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     repair = (
-        repairs.calibrate() if question == "probabilities" else repairs.by_difficulty(m.task, level.alpha)
+        repair_snippets.calibrate()
+        if question == "probabilities"
+        else repair_snippets.by_difficulty(m.task, level.alpha)
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
@@ -216,7 +225,7 @@ def _empty_words(m: Measurements, level: Promise, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
     if m.task == "regression":
         return ""
-    return f" There {100 * share:.0f} % of the sets are empty." if share > level.alpha else ""
+    return f" There {format_share(share, 0)} of the sets are empty." if share > level.alpha else ""
 
 
 def measure_words(design: Design) -> str:
@@ -272,7 +281,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     if hard is None:
         reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
-    size = pool_equal(size)
+    size = distinct_sizes(rows)
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
         return replace(base, not_applicable=_no_ease_words(m, size))
@@ -295,10 +304,10 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         effect_low=None if difficulty.low is None else difficulty.low - FOLLOWS,
         cap="warning",
         fault=f"Some rows are harder than others ({along}; rank correlation "
-        f"{float(difficulty):.2f} with how hard they turned out), but "
+        f"{float(difficulty):z.2f} with how hard they turned out), but "
         + _size_fault(m, size, follows, smaller=high < 0),
         clean=_size_clean(m.noun, follows, float(difficulty), along, ignored=ignored),
-        repair=repairs.by_difficulty(m.task, level.alpha),
+        repair=repair_snippets.by_difficulty(m.task, level.alpha),
         estimates=(follows, difficulty, *_size_numbers(m, level, rows, ease)),
         pictures=(_size_picture(m, level, rows, ease),),
         details={
@@ -336,17 +345,17 @@ def _size_fault(m: Measurements, size: np.ndarray, follows: Estimate, *, smaller
     compared = "smaller" if smaller else "not larger"
     return (
         f"the {m.noun} are {compared} there: the rank correlation of size and difficulty is "
-        f"{float(follows):.2f}."
+        f"{float(follows):z.2f}."
     )
 
 
 def _size_clean(noun: str, follows: Estimate, difficulty: float, along: str, *, ignored: bool) -> str:
     """What is said when sizes are not accused: they follow, nothing shows that they should, or it is open."""
-    size = f"the rank correlation of size and difficulty is {float(follows):.2f}"
+    size = f"the rank correlation of size and difficulty is {float(follows):z.2f}"
     if ignored or difficulty <= 0:
         return (
-            f"These rows do not show that some are harder ({along}; the rank correlation with how "
-            f"hard they turned out is {difficulty:.2f}), so nothing says that the {noun} must differ: {size}."
+            f"These rows do not show that some are harder ({along}; the rank correlation with how hard "
+            f"they turned out is {difficulty:z.2f}), so nothing says that the {noun} must differ: {size}."
         )
     if follows.low is not None and follows.low > 0:
         return f"The {noun} are larger where rows are harder: {size}."

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
+from calipers.auditing.severity import LEVEL, NOT_CLEAR
 from calipers.auditing.table_states import table_of
 from calipers.inference import PoissonBinomialLaw, normal_quantile, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 QUESTION = "coverage"
 # Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before anybody should act.
@@ -136,12 +137,12 @@ def _side(
     # With few rows there is room on the other side, too.
     high = max(ends[1], -ends[0])
     luck, cap = _calibration_luck(m, level, estimate)
-    promised_words = words if not level.per_row else f"{_percent(stated)} on average"
+    promised_words = words if not level.per_row else f"{format_share(stated)} on average"
     subject = f"The {level.noun}"
     if level.kind == "stated":
         mass = format_percent(1 - level.alpha)
         subject = f"Sets of the likeliest labels, whose stated probabilities reach {mass},"
-    says = f"{subject} cover {_percent(value)} of the rows; {promised_words} was promised"
+    says = f"{subject} cover {format_share(value)} of the rows; {promised_words} was promised"
     ending = "." if below else ": they are larger than they need to be."
     return CheckResult(
         code="CAL101" if below else "CAL102",
@@ -154,13 +155,23 @@ def _side(
         effect_high=high,
         tolerance=tolerance_at(level.alpha),
         fault=says + ending + luck,
-        clean=f"{subject} cover {_percent(value)}, as promised ({promised_words}) up to sampling noise.",
+        clean=_clean_words(estimate, stated, f"{subject} cover {format_share(value)}", promised_words),
         where=level.tag.strip(),
-        repair=repairs.reconformalise(m.task, level.alpha),
+        repair=repair_snippets.reconformalise(m.task, level.alpha),
         cap=cap if below else "warning",
         rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), m.confidence),
         details={"alpha": 1.0 - stated, "n_calibration": m.design.n_calibration},
     )
+
+
+def _clean_words(estimate: Estimate, stated: float, says: str, promised: str) -> str:
+    """What is said of coverage that is no fault: whether noise alone explains the difference."""
+    low, high = interval_of(estimate)
+    if estimate.p_value is not None and estimate.p_value <= LEVEL:
+        return f"{says}; {promised} was promised. {NOT_CLEAR}"
+    if estimate.p_value is None and not low <= stated <= high:
+        return f"{says}; {promised} was promised."
+    return f"{says}, as promised ({promised}) up to sampling noise."
 
 
 def _calibration_luck(m: Measurements, level: Promise, estimate: Estimate) -> tuple[str, str]:
@@ -207,15 +218,11 @@ def uniformity(m: Measurements, level: None) -> CheckResult:
         tolerance=P_VALUE_TOLERANCE,
         fault=f"Small p-values of true labels come too often: at some level {excess} % of the rows more than "
         "allowed. Sets made from them cover less than promised.",
-        clean="The p-values of true labels are no smaller than they should be.",
-        repair=repairs.reconformalise(m.task, m.design.alphas[0]),
+        clean="The p-values of true labels are not clearly smaller than they should be.",
+        repair=repair_snippets.reconformalise(m.task, m.design.alphas[0]),
         rows_needed=int(np.ceil((1.36 / P_VALUE_TOLERANCE) ** 2)),
         estimates=(estimate,),
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def by_alpha(m: Measurements) -> Picture:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
@@ -31,7 +31,7 @@ from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
@@ -277,11 +277,11 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         effect_high=owed - low,
         tolerance=tolerance,
         fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
-        f"{100 * share:.1f} %; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{100 * others:.1f} %." + (FORESEEN if foreseen else ""),
+        f"{format_share(share)}; {format_percent(level.promised)} was promised, and the other rows reach "
+        f"{format_share(others)}." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
-        clean="The features do not tell which rows will be missed.",
-        repair=repairs.by_group(m.task, level.alpha),
+        clean="The features do not clearly tell which rows will be missed.",
+        repair=repair_snippets.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, m.confidence) / PICKED)),
         estimates=(evidence,),
         details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
@@ -331,8 +331,10 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         tolerance=tolerance_at(0.1),
         fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
         f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
-        clean=f"The features do not tell where the {level.noun} are off.",
-        repair=repairs.calibrate() if question == "probabilities" else repairs.by_group(m.task, level.alpha),
+        clean=f"The features do not clearly tell where the {level.noun} are off.",
+        repair=repair_snippets.calibrate()
+        if question == "probabilities"
+        else repair_snippets.by_group(m.task, level.alpha),
         estimates=(risk, *others),
         details={"alpha": level.alpha, "reason": FEW_HALVES} if few else {"alpha": level.alpha},
     )
@@ -400,7 +402,7 @@ def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result
     stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
     numbers = f": {_numbers_there(level, side, mask)}." if is_measured else "."
     lead = "Most where " if is_measured else DESCRIBED
-    place = f" {lead}{rule} ({100 * mask.mean():.0f} % of the rows){numbers}"
+    place = f" {lead}{rule} ({format_share(mask.mean(), 0)} of the rows){numbers}"
     return replace(
         result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place, "shortfall": stated - seen},
@@ -409,11 +411,11 @@ def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result
 
 def _numbers_there(level: Promise, side: PromiseRows, mask: np.ndarray) -> str:
     """What was expected in a region, as `_compared_with` says, and what happened."""
-    expected, seen = 100 * float(side.expected[mask].mean()), 100 * float(side.kept[mask].mean())
+    expected, seen = (format_share(values[mask].mean()) for values in (side.expected, side.kept))
     if not level.per_row:
-        return f"{seen:.1f} %, over all rows {expected:.1f} %"
-    corrected = "" if np.array_equal(side.expected, side.promised) else ", so corrected"
-    return f"{expected:.1f} % stated{corrected}, {seen:.1f} % happened"
+        return f"{seen}, over all rows {expected}"
+    corrected = "" if np.array_equal(side.expected, side.promised) else " after that correction"
+    return f"{expected} stated{corrected}, {seen} happened"
 
 
 def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckResult:
@@ -425,7 +427,7 @@ def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckRe
         return result
     (rule, conditions), is_confirmed = found
     lead = "Worst where " if is_confirmed else DESCRIBED
-    place = f" {lead}{rule} ({100 * region_mask(m.sample, conditions).mean():.0f} % of the rows)."
+    place = f" {lead}{rule} ({format_share(region_mask(m.sample, conditions).mean(), 0)} of the rows)."
     return replace(
         result, where=f"{rule}{level.tag}", fault=result.fault + place,
         rows=lambda rows: region_mask(rows, conditions),

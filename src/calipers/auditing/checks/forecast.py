@@ -14,12 +14,12 @@ from calipers.auditing.checks.over_time import plain_time, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.severity import LEVEL
 from calipers.displays.curves import are_dates
-from calipers.inference import normal_quantile, sidak_confidence
+from calipers.inference import normal_quantile
 from calipers.inputs.rows import Rows
 from calipers.metrics.probability_scores import score_rows
 from calipers.performance import forecast_losses
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_end, format_number
+from calipers.results.formatting import format_end, format_number, format_share
 
 QUESTION = "forecast"
 # Whose error it is without y_pred: that of the middle of the interval.
@@ -93,12 +93,19 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     return replace(
         base,
         **_drift_result(drift, change, name, float(losses.mean()), m.confidence, timed=timed),
-        clean=f"The next {_rows_in_words(batch)} will have {_article(name)} between {_end(name, low, 'low')} "
-        f"and {_end(name, high, 'high')}, with probability {100 * (1 - ALPHA):.0f} %; "
-        f"it is {_number(name, float(losses.mean()))} here.",
+        clean=_clean_words(name, batch, (low, high), float(losses.mean())),
         estimates=(forecast, drift, change),
         pictures=(_picture(came, m.confidence),),
         rows=_rows_since(change) if timed else None,
+    )
+
+
+def _clean_words(name: str, batch: int, ends: tuple[float, float], here: float) -> str:
+    what = _article(_mean_of(name) if batch > 1 else name)
+    return (
+        f"The next {_rows_in_words(batch)} will have {what} between {_end(name, ends[0], 'low')} and "
+        f"{_end(name, ends[1], 'high')}, with probability {format_share(1 - ALPHA, 0)}; it is "
+        f"{_number(name, here)} here."
     )
 
 
@@ -138,6 +145,7 @@ def _drift_result(
     return {
         "evidence": change if by_mean else drift,
         "p_value": min(1.0, p * (1 if timed else UNTIMED)),
+        "details": {"loss": name},
         "effect": effect,
         "effect_low": low,
         "effect_high": None if sized else effect + room,
@@ -175,7 +183,8 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     base: dict[str, Any] = {
         "name": "change of the mean loss",
         "n": n,
-        "method": "largest standardised difference of means before and after; shuffled losses",
+        "method": "largest standardised difference of means before and after; interval and test by shuffled "
+        "losses",
     }
     spread = float(np.std(ordered))
     if not len(cuts) or spread <= 1e-12 * max(1.0, float(np.abs(ordered).max(initial=0.0))):
@@ -189,11 +198,15 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
 
     own = departures(ordered)
     at = int(np.argmax(own))
-    p = _shuffled_p(ordered, departures, float(own[at]), m.generator("CAL601 shuffles"))
+    largest = _shuffled_largest(ordered, departures, m.generator("CAL601 shuffles"))
+    p = _shuffled_p(largest, float(own[at]))
     before, after = ordered[: cuts[at]], ordered[cuts[at] :]
     gap = float(after.mean() - before.mean())
-    error = float(np.sqrt(before.var(ddof=1) / len(before) + after.var(ddof=1) / len(after)))
-    half = normal_quantile(sidak_confidence(m.confidence, 10)) * error
+    error = float(spread * np.sqrt(1 / len(before) + 1 / len(after)))
+    # The largest departure of shuffled losses is what the place was chosen by: the interval leaves 0 out when
+    # the test rejects.
+    rank = min(len(largest), int(np.ceil(m.confidence * (len(largest) + 1))))
+    half = float(np.sort(largest)[rank - 1]) * error
     return Estimate(
         **base, value=gap, std_error=error, low=gap - half, high=gap + half, confidence=m.confidence,
         p_value=p, alternative="two-sided",
@@ -204,13 +217,16 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     )  # fmt: skip
 
 
-def _shuffled_p(losses: np.ndarray, departures: Any, seen: float, generator: np.random.Generator) -> float:
-    """Share of shuffles whose largest departure reaches the one seen; below that a sum of tails."""
+def _shuffled_largest(losses: np.ndarray, departures: Any, generator: np.random.Generator) -> np.ndarray:
+    """The largest departure of losses in random order, many times."""
     draws = int(np.clip(_SHUFFLED_ROWS // len(losses), 99, 999))
-    reached = 0
-    for _ in range(draws):
-        reached += departures(generator.permutation(losses)).max() >= seen - 1e-9
-    p = (1 + reached) / (1 + draws)
+    return np.array([departures(generator.permutation(losses)).max() for _ in range(draws)])
+
+
+def _shuffled_p(largest: np.ndarray, seen: float) -> float:
+    """Share of shuffles whose largest departure reaches the one seen; below that a sum of tails."""
+    reached = int(np.count_nonzero(largest >= seen - 1e-9))
+    p = (1 + reached) / (1 + len(largest))
     # Bonferroni over about 40 independent places is on the safe side of a maximum over correlated ones.
     return float(p if reached else min(p, 40 * 2 * stats.norm.sf(seen) + 1e-300))
 
@@ -225,13 +241,13 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
     before, after = (_number(name, float(change.details[key])) for key in ("before", "after"))
     if timed:
         return (
-            f"Since {change.details['changed_at']} the {name} is {after}; before it was {before}. No "
-            "forecast holds until this is understood."
+            f"Since {change.details['changed_at']} the {_mean_of(name)} is {after}; before it was {before}. "
+            "No forecast holds until this is understood."
         )
     return (
         f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the "
-        f"{name} is {after}, before it is {before}. If their order means time, losses drift and no forecast "
-        "holds (give the time to be sure); if the file was sorted, it means nothing."
+        f"{_mean_of(name)} is {after}, before it is {before}. If their order means time, losses drift and no "
+        "forecast holds (give the time to be sure); if the file was sorted, it means nothing."
     )
 
 
@@ -254,7 +270,7 @@ def _fault(chance: float, *, timed: bool) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if name in SHARES else format_number(float(value))
+    return format_share(value) if name in SHARES else format_number(float(value))
 
 
 def _end(name: str, value: float, side: Literal["low", "high"]) -> str:
@@ -264,6 +280,11 @@ def _end(name: str, value: float, side: Literal["low", "high"]) -> str:
     tenths = 1000 * float(value)
     outward = np.ceil(tenths - 1e-9) if side == "high" else np.floor(tenths + 1e-9)
     return f"{outward / 10:.1f} %"
+
+
+def _mean_of(name: str) -> str:
+    """The loss of several rows: a share is a mean by itself."""
+    return name if name in SHARES else f"mean {name}"
 
 
 def _article(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import rows_for, tolerance_at
@@ -23,6 +23,7 @@ from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "everywhere"
 # A part may miss the promise by this many tolerances of the whole before anybody should act.
@@ -65,7 +66,7 @@ def groups(m: Measurements, promise: Promise) -> CheckResult:
     calibrate = question == "probabilities"
     wording = Wording(
         code=code, title=title, question=question, phrase=lambda label: f"In group {label}",
-        repair=repairs.calibrate() if calibrate else repairs.by_group(m.task, promise.alpha),
+        repair=repair_snippets.calibrate() if calibrate else repair_snippets.by_group(m.task, promise.alpha),
     )  # fmt: skip
     if promise.per_row:
         return calibration_of_parts(m, promise, wording)
@@ -111,9 +112,7 @@ def compare_parts(
     share, rows, promised = float(parts.shares[at]), parts.rows, promise.promised
     effect, effect_low, effect_high = _distance_from_owed(parts, at, promise, low, high)
     tolerance = PART_TOLERANCE * tolerance_at(promise.alpha)
-    evidence = _part_evidence(
-        parts, at, p, (low, high), promise.tag, m.confidence, side, two_sided=promise.two_sided
-    )
+    evidence = _part_evidence(parts, at, p, (low, high), promise, m.confidence, side)
     hits, everything = parts.all_rows
     return replace(
         base,
@@ -126,7 +125,7 @@ def compare_parts(
         fault=f"{wording.phrase(parts.labels[at])} "
         + promise.kept_words(share, float(rows[at]), hits / everything),
         title=wording.title if share < promised or promise.two_sided else _DIFFERS[parts.kind],
-        clean=f"No {_ONE[parts.kind]} is covered less often than the others.",
+        clean=f"No {_ONE[parts.kind]} is clearly covered less often than the others.",
         where=f"{parts.place(at)}{promise.tag}",
         repair=wording.repair,
         rows_needed=int(
@@ -195,7 +194,7 @@ def calibration_of_parts(
         base,
         **numbers,
         title=_OVER[kind] if over else wording.title,
-        clean=f"In no {_ONE[kind]} do the {promise.noun} differ from what happened more than in all rows.",
+        clean=f"In no {_ONE[kind]} are the {promise.noun} clearly farther off than in all rows.",
         where=f"group {worst}" if kind == "group" else worst,
         repair=wording.repair,
         pictures=(deviation_picture(m, promise, side, dict(zip(listed, masks, strict=True)), base, kind),),
@@ -258,8 +257,8 @@ def _part_numbers(
         # With few expected events the law of the calibration error is no guide; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
-        "fault": f"{place} {_stated_words(promise)} {100 * stated:.1f} % on average and {100 * seen:.1f} % "
-        f"happened ({int(mask.sum())} rows)"
+        "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
+        f"{format_share(seen)} happened ({int(mask.sum())} rows)"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
         + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),
@@ -270,7 +269,7 @@ def _part_numbers(
 
 def _stated_words(promise: Promise) -> str:
     return (
-        "implied sets state"
+        "the sets implied by the probabilities state"
         if promise.kind == "stated"
         else f"the {promise.name.replace('promised ', '')} states"
     )
@@ -281,8 +280,8 @@ def _range_words(error: Estimate) -> str:
     if span.get("stated_in_interval") is None:
         return ""
     return (
-        f"; where {100 * span['stated_in_interval']:.1f} % were stated, "
-        f"{100 * span['observed_in_interval']:.1f} % happened"
+        f"; where {format_share(span['stated_in_interval'])} were stated, "
+        f"{format_share(span['observed_in_interval'])} happened"
     )
 
 
@@ -291,19 +290,17 @@ def _part_evidence(
     at: int,
     p: float | None,
     ends: tuple[np.ndarray, np.ndarray],
-    tag: str,
+    promise: Promise,
     confidence: float,
     side: PromiseRows | None,
-    *,
-    two_sided: bool,
 ) -> Estimate:
     kinds = f"{parts.kind}s" if parts.kind == "group" else "parts"
     test = "hypergeometric test against the others" if side is None else "signs of whole clusters"
     return Estimate(
-        name=f"coverage of the {parts.place(at)}{tag}", value=float(parts.shares[at]),
+        name=_share_name(promise, parts.place(at)), value=float(parts.shares[at]),
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
-        p_value=p, alternative="two-sided" if two_sided else "less",
+        p_value=p, alternative="two-sided" if promise.two_sided else "less",
         method=f"share of covered rows; Clopper-Pearson intervals that hold at once for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
@@ -311,6 +308,13 @@ def _part_evidence(
         reason="" if p is not None else NO_EXACT_TEST if side is None else FEW_CLUSTERS,
         details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
     )  # fmt: skip
+
+
+def _share_name(promise: Promise, place: str) -> str:
+    """What the share of a part is called."""
+    if promise.kind == "quantile":
+        return f"share below {promise.name} in the {place}"
+    return f"coverage of the {place}{promise.tag}"
 
 
 _ADD = "Add groups: a label per row (region, site, age band), or a table of them, whose promise must hold."

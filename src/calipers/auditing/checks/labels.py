@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.groups import QUESTION, Wording, compare_parts
@@ -24,6 +24,7 @@ from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
 from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_share
 
 CODE, TITLE = "CAL205", "a true class is under-covered"
 NOT_PROMISED = "even a perfect predictor does not cover every true class equally often: no test"
@@ -75,11 +76,11 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
         },
     )  # fmt: skip
     ends = "between " + " and ".join(
-        f"{100 * float(parts.shares[at]):.1f} % of {float(parts.rows[at]):.0f} rows in {parts.labels[at]}"
+        f"{format_share(float(parts.shares[at]))} of {float(parts.rows[at]):.0f} rows in {parts.labels[at]}"
         for at in (worst, best)
     )
     if parts.shares[worst] == parts.shares[best]:
-        ends = f"{100 * float(parts.shares[worst]):.1f} % of every true class"
+        ends = f"{format_share(float(parts.shares[worst]))} of every true class"
     return replace(
         base,
         evidence=evidence,
@@ -95,7 +96,7 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
 def _tested(m: Measurements, promise: Promise, parts: Parts, enough: np.ndarray) -> CheckResult:
     """The classes compared as groups are, where coverage of every class was promised."""
     wording = Wording(
-        code=CODE, title=TITLE, question=QUESTION, repair=repairs.by_group(m.task, promise.alpha),
+        code=CODE, title=TITLE, question=QUESTION, repair=repair_snippets.by_group(m.task, promise.alpha),
         phrase=lambda label: f"In {label}",
     )  # fmt: skip
     result = compare_parts(m, promise, parts, wording, codes=lambda rows: class_rows(rows, enough))
@@ -109,7 +110,7 @@ def _tested(m: Measurements, promise: Promise, parts: Parts, enough: np.ndarray)
         title=TITLE if below else "coverage differs between true classes",
         evidence=evidence,
         estimates=() if evidence is None else (evidence,),
-        clean="No true class is covered less often than the others.",
+        clean="No true class is clearly covered less often than the others.",
         where=f"{parts.labels[at]}{promise.tag}",
         pictures=(_picture(parts, parts.intervals(m.confidence), promise, m.confidence),),
         rows=lambda rows: class_rows(rows, enough[at : at + 1])[0],

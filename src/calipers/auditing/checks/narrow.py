@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
@@ -20,7 +20,7 @@ from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, nor
 from calipers.metrics.marginal import share_fields
 from calipers.metrics.registry import state_of
 from calipers.results import Estimate
-from calipers.results.formatting import format_number
+from calipers.results.formatting import format_number, format_share
 
 QUESTION = "narrow"
 # Share of predictions that may say nothing before it is worth a note.
@@ -73,9 +73,9 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         p_value=p,
         effect=share - SILENT,
         effect_low=low - SILENT,
-        fault=f"{100 * share:.1f} % of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
+        fault=f"{format_share(share)} of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
         clean=sizes.words,
-        repair=repairs.reconformalise(m.task, level.alpha),
+        repair=repair_snippets.reconformalise(m.task, level.alpha),
         cap="warning" if m.task == "regression" else "note",
         estimates=(evidence, *sizes.numbers),
         # Sizes alone do not say whether smaller ones would do: that is earned by a comparison.
@@ -115,10 +115,10 @@ def _set_sizes(m: Measurements, level: Level) -> Sizes:
     if (table := m.result("efficiency", level)) is not None:
         numbers += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
     empty, single = (float(weights.mass[size == k].sum()) / weights.total for k in (0, 1))
-    none = f" and {100 * empty:.0f} % none" if empty >= 0.005 else ""
+    none = f" and {format_share(empty, 0)} none" if empty >= 0.005 else ""
     words = (
         f"The sets hold {float(numbers[0]):.2f} of {n_classes} labels on average; "
-        f"{100 * single:.0f} % hold exactly one{none}."
+        f"{format_share(single, 0)} hold exactly one{none}."
     )
     advice = _empty_advice(empty, float(numbers[0]))
     return Sizes(silent=silent, words=words, advice=advice, numbers=numbers)
@@ -221,8 +221,8 @@ def _read_saving(
         effect_low=evidence.low,
         effect_high=evidence.high,
         tolerance=SAVING,
-        fault=f"{best.rival.words} would cover {reached} ({_percent(best.wanted)}) with {m.noun} "
-        f"{100 * best.share:.0f} % {narrower} on average, and would be no worse in the worst slice.",
+        fault=f"{best.rival.words} would cover {reached} ({format_share(best.wanted)}) with {m.noun} "
+        f"{format_share(best.share, 0)} {narrower} on average, and would be no worse in the worst slice.",
         repair=_narrower_repair(m, level, best),
         rows_needed=int(np.ceil(m.n * (2 * best.std_error / SAVING) ** 2)),
     )
@@ -230,12 +230,8 @@ def _read_saving(
 
 def _narrower_repair(m: Measurements, level: Level, best: Saving) -> str:
     if best.rival.is_itself:
-        return repairs.reconformalise(m.task, level.alpha)
-    return repairs.narrower(m.task, level.alpha)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        return repair_snippets.reconformalise(m.task, level.alpha)
+    return repair_snippets.narrower(m.task, level.alpha)
 
 
 def _tried(m: Measurements, found: Sequence[Saving]) -> str:
@@ -250,9 +246,9 @@ def _trade_off(m: Measurements, traded: Saving | None) -> str:
         return ""
     worst = traded.worst
     return (
-        f" A trade-off: {traded.rival.name} would save {100 * traded.share:.0f} % of the size, and cover "
-        f"{_percent(worst.share)} of a slice along {worst.where} ({_percent(worst.mass)} of the rows) where "
-        f"these {m.noun} cover {_percent(traded.own_there)}."
+        f" A trade-off: {traded.rival.name} would save {format_share(traded.share, 0)} of the size, and "
+        f"cover {format_share(worst.share)} of a slice along {worst.where} ({format_share(worst.mass)} of "
+        f"the rows) where these {m.noun} cover {format_share(traded.own_there)}."
     )
 
 

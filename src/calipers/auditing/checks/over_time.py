@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import tolerance_at
@@ -19,7 +19,7 @@ from calipers.inference import clopper_pearson, normal_quantile, sidak_confidenc
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 # Kind of the promise -> code, title and question of a change.
 _FAULTS = {
@@ -68,7 +68,9 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     calibrate = question == "probabilities"
     return CheckResult(
         **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
-        repair=repairs.calibrate() if calibrate else repairs.reconformalise(m.task, promise.alpha),
+        repair=repair_snippets.calibrate()
+        if calibrate
+        else repair_snippets.reconformalise(m.task, promise.alpha),
         pictures=(picture,), rows=lambda rows: _after(rows, change),
     )  # fmt: skip
 
@@ -104,7 +106,7 @@ def _tolerance(promise: Promise) -> float:
 
 
 def _clean(promise: Promise) -> str:
-    return f"The {promise.noun} keep their promise equally well at all times."
+    return f"The {promise.noun} show no clear change over time in how well they keep their promise."
 
 
 def _clustered(m: Measurements, promise: Promise, side: PromiseRows) -> float | None:
@@ -176,17 +178,17 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
     when = f"Since {since}" if until is None else f"From {since} to {until}"
     if promise.kind == "quantile":
         return (
-            f"{when} {100 * shares[1]:.1f} % of the outcomes lie at or below the stated "
-            f"{format_percent(promise.promised)} quantile, otherwise {100 * shares[0]:.1f} %."
+            f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "
+            f"{format_percent(promise.promised)} quantile, otherwise {format_share(shares[0])}."
         )
     if not promise.per_row:
         return (
-            f"{when} the {promise.noun} cover {100 * shares[1]:.1f} %, otherwise {100 * shares[0]:.1f} %; "
-            f"{format_percent(promise.promised)} was promised."
+            f"{when} the {promise.noun} cover {format_share(shares[1])}, otherwise "
+            f"{format_share(shares[0])}; {format_percent(promise.promised)} was promised."
         )
     return (
-        f"{when} {100 * means[1]:.1f} % were stated and {100 * shares[1]:.1f} % happened; otherwise "
-        f"{100 * means[0]:.1f} % and {100 * shares[0]:.1f} % ({promise.name})."
+        f"{when} {format_share(means[1])} were stated and {format_share(shares[1])} happened; otherwise "
+        f"{format_share(means[0])} and {format_share(shares[0])} ({promise.name})."
     )
 
 

@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
 from calipers.auditing.promises import TOP_LABEL, Promise
+from calipers.auditing.severity import NOT_CLEAR
 from calipers.auditing.table_states import table_of
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
 from calipers.metrics.reliability.classwise_states import ClasswiseState
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
 # Share of all rows by which stated and observed counts may differ in some range of probabilities.
@@ -237,8 +239,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
         numbers = (
-            f": with {where} ({100 * share:.0f} % of the rows) {100 * stated:.1f} % were stated and "
-            f"{100 * seen:.1f} % happened."
+            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
+            f"{format_share(seen)} happened."
         )
     return CheckResult(
         code=code,
@@ -251,12 +253,21 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         effect_high=_highest(m, estimate),
         tolerance=TOLERANCE,
         fault=says + numbers,
-        clean=f"Stated and observed frequencies agree: they differ by at most {float(estimate):.3f} of all "
-        f"rows in any range, as noise alone would.",
+        clean=_clean_words(estimate),
         where=where,
-        repair=repairs.calibrate(),
+        repair=repair_snippets.calibrate(),
         rows_needed=_rows_needed(m, estimate),
     )
+
+
+def _clean_words(estimate: Estimate) -> str:
+    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    most = f"differ by at most {float(estimate):.3f} of all rows in any range"
+    if estimate.null_high is None:
+        return f"Stated and observed frequencies {most}."
+    if float(estimate) <= estimate.null_high:
+        return f"Stated and observed frequencies agree: they {most}, as noise alone would."
+    return f"Stated and observed frequencies {most}, more than noise alone mostly would. {NOT_CLEAR}"
 
 
 def _highest(m: Measurements, estimate: Estimate) -> float | None:

@@ -14,6 +14,7 @@ from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
 CODE, TITLE = "CAL507", "quantiles are off"
@@ -59,9 +60,9 @@ def _quantiles(m: Measurements) -> CheckResult:
         effect_high=max(_room(e, level) for e, level in zip(shares.values(), levels, strict=True)),
         tolerance=TOLERANCE,
         rows_needed=rows_for(0.5, TOLERANCE, m.confidence),
-        fault=f"{100 * float(worst):.1f} % of the outcomes lie at or below the quantile stated for "
+        fault=f"{format_share(float(worst))} of the outcomes lie at or below the quantile stated for "
         f"{100 * level:g} %.",
-        clean="As many outcomes lie below every quantile as stated, up to sampling noise.",
+        clean="No quantile is clearly off: about as many outcomes lie below each of them as stated.",
         where=f"quantile {level:g}",
         estimates=(*numbers, *score),
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
@@ -99,8 +100,6 @@ def _pit(m: Measurements) -> CheckResult:
     level, gap = _largest_gap(pit)
     # The band of Dvoretzky, Kiefer, Wolfowitz and Massart holds at all levels at once.
     half = float(np.sqrt(np.log(2 / (1 - m.confidence)) / (2 * len(pit))))
-    spread = float(np.std(pit)) * np.sqrt(12.0)
-    shape = "too narrow" if spread > 1.05 else "too wide" if spread < 0.95 else "shifted"
     return replace(
         base,
         evidence=estimate,
@@ -110,9 +109,9 @@ def _pit(m: Measurements) -> CheckResult:
         effect_high=abs(gap) + half,
         tolerance=TOLERANCE,
         rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
-        fault=f"The predictive distributions are {shape}: at or below the stated {100 * level:.0f} % point "
-        f"lie {100 * (level + gap):.1f} % of the outcomes.",
-        clean="The PIT values are spread evenly, as those of right distributions are.",
+        fault=f"The predictive distributions are {estimate.details['shape']}: at or below the stated "
+        f"{format_share(level, 0)} point lie {format_share(level + gap)} of the outcomes.",
+        clean="The PIT values show no clear departure from an even spread.",
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),

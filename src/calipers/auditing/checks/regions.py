@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
@@ -20,7 +20,7 @@ from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent
+from calipers.results.formatting import format_percent, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
@@ -29,7 +29,7 @@ SUSPECT = 0.05
 # A rule in words, and its conditions: column, sign, bound or category.
 Region = tuple[str, list[tuple[str, str, object]]]
 # Whose reading the null band of a region is, where all rows together are below the promise.
-FLAT = "one whose coverage does not depend on the features"
+FLAT = "a predictor whose coverage does not depend on the features"
 NO_WEIGHTS = (
     "A region is tested by counting rows that count once each; with weights there is no exact test of it. "
     "Audit without weights, or name the region as a group."
@@ -49,7 +49,7 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
-    clean = "No region of the features is covered less often than the rest."
+    clean = "No region of the features is clearly covered less often than the rest."
     if not under:
         return replace(base, p_value=1.0, clean=clean)
     return _result(m, level, worst_rule(under), under, clean)
@@ -141,13 +141,13 @@ def _result(
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"Where {rule} the {m.noun} cover {100 * float(found):.1f} % of {rows:.0f} held-out "
+        fault=f"Where {rule} the {m.noun} cover {format_share(float(found))} of {rows:.0f} held-out "
         f"rows; {format_percent(level.promised)} was promised.",
         clean=clean,
         where=f"{rule}{level.tag}",
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
         cap="issue" if m.sample.get("probabilities") is None else "warning",
-        repair=repairs.by_group(m.task, level.alpha),
+        repair=repair_snippets.by_group(m.task, level.alpha),
         rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),
         pictures=(_picture(under, level, m.confidence),),

@@ -72,7 +72,9 @@ def mean_loss(
 
 def within_bound(m: Measurements, promise: None) -> CheckResult:
     """The mean loss of all rows against its bound."""
-    base = CheckResult(code="CAL602", title="the risk bound is broken", question=QUESTION, promise=PROMISE)
+    base = CheckResult(
+        code="CAL602", title="the mean loss exceeds its bound", question=QUESTION, promise=PROMISE
+    )
     if (found := checked_losses(m)) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     rows, loss = found

@@ -206,21 +206,22 @@ def _between(rows: Rows, first: Any, last: Any) -> np.ndarray:
 FAMILIES = {
     "groups": Family(
         code="CAL603", title="a group exceeds the risk bound", slices="groups", word="group",
-        clean="No group exceeds the bound of the mean loss.",
+        clean="No group clearly exceeds the bound of the mean loss.",
         nothing="There is only one group; a comparison needs two.", parts=_groups,
     ),
     "X": Family(
         code="CAL605", title="a region exceeds the risk bound", slices="features", word="region",
-        clean="No region of the features exceeds the bound of the mean loss.", nothing="", parts=_regions,
+        clean="No region of the features clearly exceeds the bound of the mean loss.", nothing="",
+        parts=_regions,
     ),
     "difficulty": Family(
-        code="CAL606", title="hard rows exceed the risk bound", slices="difficulty", word="difficulty",
-        clean="Neither hard nor easy rows exceed the bound of the mean loss.",
+        code="CAL606", title="a part along difficulty exceeds the risk bound", slices="difficulty", word="difficulty",
+        clean="Neither hard nor easy rows clearly exceed the bound of the mean loss.",
         nothing="All rows are equally easy; there is nothing to compare.", parts=_along_difficulty,
     ),
     "time": Family(
-        code="CAL607", title="the risk bound is exceeded for a time", slices="time", word="time",
-        clean="At no time is the bound of the mean loss exceeded.",
+        code="CAL607", title="a stretch of time exceeds the risk bound", slices="time", word="time",
+        clean="At no time is the bound of the mean loss clearly exceeded.",
         nothing="All rows have one time; there is nothing to compare.", parts=_over_time,
     ),
 }  # fmt: skip

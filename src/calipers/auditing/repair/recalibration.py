@@ -22,6 +22,7 @@ from calipers.calibration import (
 )
 from calipers.inference import fit_logistic
 from calipers.inputs.rows import Rows
+from calipers.results.formatting import format_share
 
 # Probabilities are kept so far from 0 and 1 before a logarithm.
 _TINY = 1e-6
@@ -97,7 +98,7 @@ class TemperatureAndUniform:
     @property
     def words(self) -> str:
         """What was done."""
-        share = f"{100 * self.uniform:.1f} %"
+        share = format_share(self.uniform)
         return f"temperature {self.temperature:.3g}, mixed with {share} of equal probabilities"
 
     def apply(self, rows: Rows) -> np.ndarray:

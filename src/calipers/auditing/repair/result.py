@@ -17,7 +17,9 @@ from calipers.auditing.repair.rule import RepairRule
 from calipers.auditing.repair.stored import parts_of_document, read_stored, stored_text, to_plain
 from calipers.exceptions import InputError
 from calipers.report import render_html, render_json, render_markdown
+from calipers.report.text_formats import change_row
 from calipers.results import Finding, severity_rank, write_atomically
+from calipers.results.text_files import also_written
 
 if TYPE_CHECKING:
     from calipers.auditing.result import Audit
@@ -235,15 +237,15 @@ class Repair(SavedRepair):
 
     def to_json(self, path: Path | str | None = None) -> str:
         """Everything as strict JSON; also written to the path when one is given."""
-        return _written(render_json(self.to_dict()), path)
+        return also_written(render_json(self.to_dict()), path)
 
     def to_markdown(self, path: Path | str | None = None) -> str:
         """A summary; also written to the path when one is given."""
-        return _written(render_markdown(self.to_dict()), path)
+        return also_written(render_markdown(self.to_dict()), path)
 
     def to_html(self, path: Path | str | None = None) -> str:
         """The report of the repaired rows, with before and after; also written to the path."""
-        return _written(render_html(self.to_dict()), path)
+        return also_written(render_html(self.to_dict()), path)
 
     def __str__(self) -> str:
         lines = [f"Repaired on other rows: {'; '.join(self.steps)}."]
@@ -277,12 +279,8 @@ def _severities(faults: tuple[Finding, ...]) -> dict[str, int]:
 
 
 def _line(change: Change) -> str:
-    d = change.difference
-    spread = "" if d.low is None or d.high is None else f" [{d.low:+.3f}, {d.high:+.3f}]"
-    return (
-        f"{change.measure}: {float(change.before):.3f} before, {float(change.after):.3f} after{spread}, "
-        f"{change.verdict}"
-    )
+    measure, before, after, difference, verdict = change_row(change.to_dict())
+    return f"{measure}: {before} before, {after} after, difference {difference}, {verdict}"
 
 
 def _trial_lines(trials: tuple[Trial, ...]) -> list[str]:
@@ -292,9 +290,3 @@ def _trial_lines(trials: tuple[Trial, ...]) -> list[str]:
     order = sorted(trials, key=lambda t: (not t.chosen, t.shortfall, t.mean_size or 0.0))[:_SHOWN_TRIALS]
     lines = [f"{len(trials)} candidates were compared on {trials[-1].rows} rows kept for the choice:"]
     return lines + [f"  {'*' if t.chosen else ' '} {t}" for t in order]
-
-
-def _written(text: str, path: Path | str | None) -> str:
-    if path is not None:
-        write_atomically(path, text)
-    return text

@@ -25,7 +25,7 @@ from calipers.metrics.conditional.risk_tests import (
 from calipers.results import Estimate
 
 _SHARPER_TEST = (
-    "no null band: it bounds the value for any classifier, and the test, which is exact, says otherwise"
+    "no null band: one that holds for any classifier is too coarse to agree with the exact test here"
 )
 LOWER_BOUND = (
     "in expectation a lower bound of the true excess risk: no classifier beats the true conditional coverage"

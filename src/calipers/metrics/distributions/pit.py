@@ -42,7 +42,8 @@ def pit_uniformity(pit: Any, *, confidence: float = 0.95, sample_weight: Any = N
     -------
     Estimate
         ``p_value`` small: predictions are off. ``details``: "mean" (below 1/2: outcomes are lower than
-        predicted), "spread" (variance over 1/12; above 1: predictions are too narrow), "anderson_darling",
+        predicted), "spread" (variance over 1/12; above 1: predictions are too narrow), "shape" ("shifted",
+        "too narrow" or "too wide": the larger departure of the two), "anderson_darling",
         "kolmogorov_p_value", and "sentence".
 
     Raises
@@ -139,12 +140,12 @@ def _shape(values: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
     spread = float(np.average((values - mean) ** 2, weights=rows)) / _UNIFORM_VARIANCE
     # Standard deviations per row: sqrt(1 / 12) of the mean, sqrt(0.8) of the spread.
     if abs(mean - 0.5) / math.sqrt(_UNIFORM_VARIANCE) >= abs(spread - 1.0) / math.sqrt(0.8):
-        side = "lower" if mean < 0.5 else "higher"
+        side, shape = "lower" if mean < 0.5 else "higher", "shifted"
         sentence = f"outcomes are {side} than predicted: the mean PIT value is {mean:.3f}, not 0.5"
     else:
-        fault = "narrow" if spread > 1 else "wide"
-        sentence = f"predictions are too {fault}: PIT values vary {spread:.2f} times as much as they should"
-    return {"mean": mean, "spread": spread, "sentence": sentence}
+        shape = "too narrow" if spread > 1 else "too wide"
+        sentence = f"predictions are {shape}: PIT values vary {spread:.2f} times as much as they should"
+    return {"mean": mean, "spread": spread, "shape": shape, "sentence": sentence}
 
 
 def _refuse_outside(u: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import calipers
 from calipers.auditing.repair.changes import Change
+from calipers.auditing.repair.result import _line
 from calipers.datasets import MixtureWorld
 from calipers.exceptions import InputError
 from calipers.results import Estimate
@@ -197,3 +199,12 @@ def test_the_report_lists_candidates_and_what_is_left() -> None:
         assert "ends shifted, a threshold per group" in document
         assert "Faults gone: CAL201" in document
     assert "Guarantee: covers 1 - alpha in every cell" in page
+
+
+@pytest.mark.parametrize("low", [-0.0004, -0.00004, -1e-9])
+def test_no_line_of_a_repair_holds_a_negative_zero(low: float) -> None:
+    line = _line(change(low, 0.03, 0.85, 0.85))
+    assert "no change beyond noise" in line
+    assert not re.search(r"-0\.?0*(?![\d.])", line), line
+    shown = float(re.search(r"\[(\S+) to ", line)[1])  # type: ignore[index]
+    assert shown <= low  # rounded outward

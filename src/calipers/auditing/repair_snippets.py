@@ -13,7 +13,7 @@ new = load_repair("repair.json").apply(found.data.given)  # or the same columns 
 
 _THRESHOLDS = (
     "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on rows kept for the choice,\n"
-    "# the winner is conformalised on others and judged on untouched ones."
+    "# the winner is conformalised on others and tried on untouched ones."
 )
 
 
@@ -43,7 +43,7 @@ def calibrate() -> str:
     """A map of the probabilities."""
     why = (
         "Maps of the probabilities are compared on rows that did not fit them, and the plainest of the best\n"
-        "# is judged on untouched rows."
+        "# is tried on untouched rows."
     )
     return _SNIPPET.format(why=why)
 
