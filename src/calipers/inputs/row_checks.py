@@ -81,6 +81,19 @@ def _is_same(first: Any, second: Any) -> bool:
     return bool(first is second or first == second or (first != first and second != second))
 
 
+def one_column(array: Any) -> Any:
+    """A single column as the vector it holds; every other array as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.row_checks import one_column
+    >>> one_column(np.ones((3, 1))).shape, one_column(np.ones((3, 2))).shape
+    ((3,), (3, 2))
+    """
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
     """A one-dimensional array of real numbers in a floating dtype, without NaN (or infinities).
 
@@ -90,9 +103,7 @@ def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
     >>> check_vector([1, 2], name="size")
     array([1., 2.])
     """
-    array = as_array(values, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_array(values, name=name))
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(array.shape)}.")
     return require_finite(numeric(array, name), name=name, infinite=not finite)
@@ -257,9 +268,7 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     >>> check_groups(["b", "a", "b"], 3)
     (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
-    array = as_numpy(groups, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_numpy(groups, name=name))
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
     refuse_missing_labels(array, name)
