@@ -218,7 +218,7 @@ def _shown(distinct: np.ndarray) -> str:
 
 def _sorted_objects(labels: np.ndarray, name: str) -> np.ndarray:
     distinct = distinct_objects(labels, name)
-    return np.asarray(distinct, dtype=None if len({type(v) for v in distinct}) == 1 else object)
+    return as_numpy(distinct) if len({type(v) for v in distinct}) == 1 else np.asarray(distinct, dtype=object)
 
 
 def _match(labels: np.ndarray, known: np.ndarray, name: str) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.times import parsed_times
 
 # No sum of squares of so many such numbers overflows.
 LARGEST_VALUE, _LARGEST_COUNT = 1e150, 10**12
@@ -289,13 +290,21 @@ def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
     ['a', 'b']
     """
     try:
-        return sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+        found = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
     except TypeError:
         first = next((v for v in array.tolist() if not _is_label(v)), array.flat[0])
         raise InputTypeError(
             f"{name} must hold labels such as text or numbers, got {repr(first)[:40]} of type "
             f"{type(first).__name__}. Give every row one label."
         ) from None
+    shown: dict[str, Any] = {}
+    for label in found:
+        if shown.setdefault(str(label), label) is not label:
+            raise InputError(
+                f"{name} holds {shown[str(label)]!r} and {label!r}, which read the same. "
+                "Write every label in one way."
+            )
+    return found
 
 
 def _is_label(value: Any) -> bool:
@@ -312,7 +321,7 @@ def _object_groups(array: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
     labels = np.empty(len(distinct), dtype=object)
     labels[:] = distinct
     if len({type(v) for v in distinct}) == 1:
-        labels = np.asarray(distinct)
+        labels = as_numpy(distinct)
     return labels, np.array([position[v] for v in array.tolist()], dtype=np.int64)
 
 
@@ -362,18 +371,11 @@ def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     if values.ndim != 1 and values.shape[1:] != (1,):
         raise InputError(f"{name} must have one entry per row, got shape {values.shape}.")
     values = values.reshape(-1)
+    lost = np.isnat(values) if values.dtype.kind in "mM" else missing_mask(values)
+    if lost.any() and values.dtype.kind in "mMO":
+        raise InputError(f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())}).")
     if values.dtype.kind in "OUS":
-        try:
-            values = values.astype(str).astype("datetime64[us]")
-        except ValueError:
-            raise InputError(
-                f"{name} must hold numbers, dates or text like 2024-05-31T12:00, got {str(values[0])!r}."
-            ) from None
-    if values.dtype.kind == "M":
-        lost = np.isnat(values)
-        values = values.astype("datetime64[us]").astype(np.int64)
-        if lost.any():
-            raise InputError(
-                f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())})."
-            )
+        values = parsed_times(values, name)
+    if values.dtype.kind in "mM":
+        values = values.astype(f"{values.dtype.kind}8[us]").astype(np.int64)
     return np.ascontiguousarray(as_numpy(check_vector(values, name=name)), dtype=np.float64)
