@@ -64,6 +64,8 @@ def _tables(features: Features, target: np.ndarray) -> list[np.ndarray]:
         features = with_target(features, target)
     columns = Standardised.of(features)
     straight = columns.design(features.values)[:, 1:]
+    # A column of one value has the same sum in every draw, and its rounding would be compared.
+    straight = straight[:, np.ptp(straight, axis=0) > 0] if straight.size else straight
     numeric = features.values[:, columns.numeric]
     return [straight, np.column_stack([straight, *(_squared_rank(x) for x in numeric.T)])]
 
