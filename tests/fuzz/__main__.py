@@ -13,7 +13,7 @@ from tests.fuzz.files import fuzz_file
 from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import SLOW, targets
 
-FILES_PER_ROUND, SLOW_ROUNDS = 6, 20
+FILES_PER_ROUND, SLOW_ROUNDS, REPORT_ROUNDS = 3, 20, 50
 
 
 def main(arguments: list[str]) -> int:
@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
             for number in range(FILES_PER_ROUND):
                 fuzz_file(Path(folder), seed * FILES_PER_ROUND + number, files)
             seed += 1
+            if seed % REPORT_ROUNDS == 0:
+                print(f"fuzz: seed {seed}: {calls.outcomes} {twins.outcomes} {files.outcomes}", flush=True)
     print(
         f"calls {calls.report()}\nbeside twins {twins.report()}\nfiles {files.report()}\nkilled runs {runs.report()}"
     )

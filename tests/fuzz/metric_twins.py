@@ -67,6 +67,8 @@ def strata(name: str, ranges: Any = None) -> Twin:
 
     def twin(g: Given, w: np.ndarray) -> Reading:
         values = g[name].tolist()
+        if min(values) < 0 or any(v != math.floor(v) for v in values):
+            return None  # the ranges are printed for counts
         chosen = ranges or [(v, v) for v in sorted(set(values))]
         return max(_gap(s, g) for s in brute_force.stratified([g["covered"].tolist()], values, chosen)[0])
 
@@ -87,6 +89,8 @@ def t_ss(g: Given, w: np.ndarray) -> Reading:
 
 def rank_ss(g: Given, w: np.ndarray) -> Reading:
     columns = [g["ranks"].tolist(), g["size"].tolist()]
+    if min(columns[0]) < 0 or any(v != math.floor(v) for v in columns[0]):
+        return None
     return _line(*brute_force.stratified(columns, columns[0], brute_force.RAPS_RANGES))
 
 

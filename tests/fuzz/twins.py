@@ -74,7 +74,12 @@ def twin_value(target: Target, given: Mapping[str, Any], plan: tuple[tuple[str, 
     else:
         rows, w = rows[w > 0], w[w > 0]
     g = {name: v[rows] if isinstance(v, np.ndarray) and name not in _ALONE else v for name, v in g.items()}
-    return TWINS[target.name](g, w)
+    try:
+        return TWINS[target.name](g, w)
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+        if plan:  # a mutated argument for which the definition says nothing
+            return None
+        raise
 
 
 def _array(value: Any) -> Any:
