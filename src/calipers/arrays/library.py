@@ -141,7 +141,7 @@ def _loses_kinds(values: Any, array: np.ndarray) -> bool:
     cells = values if array.ndim == 1 else [cell for row in values for cell in row]
     if array.dtype.kind == "U":
         return not all(isinstance(cell, str) for cell in cells)
-    return array.ndim == 1 and type(cells[0]) is int and all(type(cell) is int for cell in cells)
+    return array.ndim == 1 and len(cells) > 0 and all(type(cell) is int for cell in cells)
 
 
 def _plain_column(values: Any) -> Any:

@@ -169,3 +169,11 @@ def test_a_lazy_frame_is_told_to_be_collected():
         calipers.audit(y_true=lazy, intervals=[[0.0, 2.0]])
     with pytest.raises(InputTypeError, match=r"X is a lazy frame"):
         calipers.audit(y_true=[1.0], intervals=[[0.0, 2.0]], X=lazy)
+
+
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_an_empty_list_is_refused_in_our_words(nothing):
+    with pytest.raises(InputError):
+        coverage_gap(nothing, nothing, alpha=0.1)
+    with pytest.raises(InputError):
+        coverage([0, 1], SETS[:2, :2], classes=nothing)
