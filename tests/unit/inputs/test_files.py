@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -569,3 +570,17 @@ def test_a_column_without_any_value_is_named_or_left_out(name: str, tmp_path: Pa
     with pytest.raises(CalipersError, match=rf"{name}.* (is empty|missing)") as caught:
         calipers.audit(source=str(tmp_path / "r.csv"), random_state=0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib"])
+def test_a_pickle_is_no_file_of_predictions(ending: str, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    content = pickle.dumps(Trap())
+    for name in (f"r{ending}", "r.npz", "r.csv", "r.parquet"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CalipersError):
+            read_table(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()
