@@ -8,12 +8,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.calls import Tally, fuzz_call
+from tests.fuzz.calls import Tally, fuzz_call, fuzz_twin
 from tests.fuzz.files import fuzz_file
 from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import SLOW, targets
 
-FILES_PER_ROUND, SLOW_ROUNDS = 6, 20
+FILES_PER_ROUND, SLOW_ROUNDS, REPORT_ROUNDS = 3, 20, 50
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     first = asked.seed if asked.seed is not None else int(time.time()) % 10**6
     print(f"fuzz: seeds from {first}", flush=True)
-    calls, files, runs, every = Tally(), Tally(), Tally(), list(targets())
+    calls, twins, files, runs, every = Tally(), Tally(), Tally(), Tally(), list(targets())
     begin, seed = time.monotonic(), first
     end = begin + 60 * asked.minutes
     with tempfile.TemporaryDirectory() as folder:
@@ -34,12 +34,17 @@ def main(arguments: list[str]) -> int:
             for target in every:
                 if target.name not in SLOW or seed % SLOW_ROUNDS == 0:
                     fuzz_call(target, seed, calls)
+                    fuzz_twin(target, seed, twins)
             for number in range(FILES_PER_ROUND):
                 fuzz_file(Path(folder), seed * FILES_PER_ROUND + number, files)
             seed += 1
-    print(f"calls {calls.report()}\nfiles {files.report()}\nkilled runs {runs.report()}")
+            if seed % REPORT_ROUNDS == 0:
+                print(f"fuzz: seed {seed}: {calls.outcomes} {twins.outcomes} {files.outcomes}", flush=True)
+    print(
+        f"calls {calls.report()}\nbeside twins {twins.report()}\nfiles {files.report()}\nkilled runs {runs.report()}"
+    )
     print(f"fuzz: seeds {first} to {seed - 1}")
-    return 1 if calls.failures or files.failures or runs.failures else 0
+    return 1 if calls.failures or twins.failures or files.failures or runs.failures else 0
 
 
 if __name__ == "__main__":

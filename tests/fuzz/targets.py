@@ -20,7 +20,7 @@ NOT_MUTATED = {"classifier", "cv", "estimator", "progress", "n_jobs", "cache"}
 # Public names that are no call with arguments of their own, or are covered by tests of their own.
 LEFT_OUT = {
     "MetricEntry": "a description", "metric_entries": "takes nothing", "metric_entry": "takes a name",
-    "load_predictor": "tests/fuzz/test_files.py", "save_predictor": "tests/unit/conformal/test_persistence.py",
+    "load_predictor": "tests/unit/conformal/test_persistence.py", "save_predictor": "tests/unit/conformal/test_persistence.py",
     "LikelihoodRatio": "an interface", "TunedPredictor": "a result", "tune_predictor": "minutes of fits",
     "ert": "seconds a call; its rows are those of worst_slab_coverage",
     "ert_table": "as ert", "failing_regions": "as ert",

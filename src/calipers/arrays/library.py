@@ -80,6 +80,8 @@ def as_array(values: object, *, name: str) -> Array:
         raise InputTypeError(f"{name} is a sparse matrix; pass {name}.toarray() instead.")
     if values is None or isinstance(values, (str, bytes, dict, set, frozenset)) or callable(values):
         raise InputTypeError(f"{name} must be an array or a list, got {type(values).__name__}.")
+    if hasattr(values, "collect") and hasattr(values, "collect_schema"):
+        raise InputTypeError(f"{name} is a lazy frame and holds no rows yet; pass {name}.collect() instead.")
     if isinstance(values, Iterator):
         raise InputTypeError(
             f"{name} must be an array or a list, got {type(values).__name__}, which can be read only once. "
@@ -124,11 +126,22 @@ def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
     if hasattr(values, "to_numpy"):  # an index of pandas, an array of arrow
         return np.asarray(_plain_column(values))
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise InputTypeError(
             f"{name} must be rectangular: its rows have different lengths ({error})."
         ) from None
+    return np.array(values, dtype=object) if _loses_kinds(values, array) else array
+
+
+def _loses_kinds(values: Any, array: np.ndarray) -> bool:
+    """Whether numpy made text of what is none, or rounded whole numbers: 1 and "1" are two labels."""
+    if not isinstance(values, (list, tuple)) or array.ndim not in (1, 2) or array.dtype.kind not in "Uf":
+        return False
+    cells = values if array.ndim == 1 else [cell for row in values for cell in row]
+    if array.dtype.kind == "U":
+        return not all(isinstance(cell, str) for cell in cells)
+    return array.ndim == 1 and len(cells) > 0 and all(type(cell) is int for cell in cells)
 
 
 def _plain_column(values: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import DoubtfulInputWarning, InputError, warn
 from calipers.inputs import check_confidence, check_count
-from calipers.inputs.option_checks import check_flag, check_number
+from calipers.inputs.option_checks import check_flag, check_number, check_range
 
 
 def check_settings(
@@ -57,12 +57,7 @@ def ask_about(alphas: Sequence[float]) -> None:
 
 def check_bound(bound: Any, loss_range: Any) -> float | None:
     """The promised bound of the mean loss, which must lie inside the range of a loss."""
-    try:
-        low, high = (float(end) for end in loss_range)
-    except (TypeError, ValueError):
-        raise InputError(f"loss_range must be two numbers, got {loss_range!r}.") from None
-    if not low < high:
-        raise InputError(f"loss_range must rise, got {loss_range!r}.")
+    low, high = check_range(loss_range, name="loss_range")
     if bound is None:
         return None
     if not low <= check_number(bound, name="bound") < high:

@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
+from calipers.inputs.row_checks import one_column
 
 # How far the probabilities of a row may be from a sum of one, in single precision.
 ROUNDING = 1e-4
@@ -37,9 +38,7 @@ def answer_of_torchcp(predictor: Any, X: Any, *, alpha: float) -> tuple[dict[str
 
 def probabilities_of(outputs: np.ndarray) -> tuple[np.ndarray, str]:
     """Probabilities behind what a network or a function returned, and how it was read."""
-    values = np.asarray(outputs, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+    values = one_column(np.asarray(outputs, dtype=np.float64))
     if values.ndim not in (1, 2) or not np.isfinite(values).all():
         raise InputError(
             f"a model must return a finite number per row, or per row and class, got shape {values.shape}."

@@ -17,6 +17,7 @@ from calipers.inputs import (
     check_vector,
     check_weights,
 )
+from calipers.inputs.row_checks import one_column
 from calipers.metrics.reliability.scored_rows import is_soft, refuse_swapped
 
 INPUTS = ("probabilities", "scores")
@@ -108,9 +109,7 @@ class BinaryCalibrator(BaseEstimator):
 
 def check_outcomes(y: Any, *, pos_label: Any = None) -> Array:
     """Whether each row is positive (bool), or its soft label in [0, 1] (floating)."""
-    labels = as_array(y, name="y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = one_column(as_array(y, name="y"))
     if pos_label is None and is_soft(labels):
         return check_vector(labels, name="y")
     return check_binary(labels, pos_label=pos_label, name="y")

@@ -7,7 +7,6 @@ progress and errors to standard error.
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Sequence
@@ -49,9 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from calipers.cli.streams import flush_output, take_any_encoding
 
     take_any_encoding()
-    if arguments is None:
-        # A file that is cut off while it is mapped into memory ends the process without a word.
-        os.environ.setdefault("POLARS_FORCE_ASYNC", "1")
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     state = random.getstate()

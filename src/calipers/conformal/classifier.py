@@ -18,6 +18,7 @@ from calipers.conformal.split_estimator import SplitConformalEstimator
 from calipers.conformal.weighted import WeightedScores, calibration_order
 from calipers.exceptions import InputError, InputTypeError, UnseenGroupWarning, warn
 from calipers.inputs import check_alphas, check_probabilities, check_same_length, exact_level
+from calipers.inputs.row_checks import one_column
 
 # Which draws a stream serves; calibration and test rows never share one.
 _CALIBRATION_U, _TEST_U, _TAU = 0, 1, 2
@@ -281,8 +282,7 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
 
     def _label_codes(self, y: Any, n: int) -> np.ndarray:
         """Column of every label, -1 for labels the model does not know."""
-        labels = as_numpy(y, name="y")
-        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        labels = one_column(as_numpy(y, name="y"))
         check_same_length(X=np.empty(n), y=labels)
         known = np.asarray(self.classes_)
         codes = match_groups(known, labels, n, name="y")

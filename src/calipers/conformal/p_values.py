@@ -33,7 +33,14 @@ from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
 from calipers.inputs.option_checks import check_flag, check_number
-from calipers.inputs.row_checks import count_true, first_true, numeric, place, refuse_missing_labels
+from calipers.inputs.row_checks import (
+    count_true,
+    first_true,
+    numeric,
+    one_column,
+    place,
+    refuse_missing_labels,
+)
 
 _BLOCK = 6 << 10
 # Labels are searched one by one from so many rows in a block on, else all at once.
@@ -340,9 +347,7 @@ def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomSta
 
 def match_groups(known: np.ndarray, groups: Any, n: int, *, name: str = "groups") -> np.ndarray:
     """Index of each row's label among the known ones, ``len(known)`` for the others."""
-    array = as_numpy(groups, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_numpy(groups, name=name))
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
     refuse_missing_labels(array, name)

@@ -52,7 +52,7 @@ def read_text_table(path: Path) -> Any:
     """Return a csv or csv.gz file as a polars frame of text columns, without surrounding spaces."""
     import polars as pl
 
-    frame = pl.read_csv(path, infer_schema=False)
+    frame = pl.read_csv(path.read_bytes(), infer_schema=False)
     frame = frame.rename({name: " ".join(name.split()) for name in frame.columns})
     return frame.with_columns(pl.all().str.strip_chars())
 

@@ -158,7 +158,9 @@ def load_adult(data_dir: Folder = None) -> Dataset:
 
     origin = "adult.data and adult.test (UCI Adult), data/ of github.com/yazdanimehdi/FairBiNN"
     parts = [
-        pl.read_csv(data_file(f"adult_{part}.csv.gz", data_dir, origin=origin), infer_schema_length=None)
+        pl.read_csv(
+            data_file(f"adult_{part}.csv.gz", data_dir, origin=origin).read_bytes(), infer_schema_length=None
+        )
         for part in ("train", "test")
     ]
     frame = pl.concat(parts)

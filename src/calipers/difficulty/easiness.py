@@ -25,7 +25,7 @@ from calipers.difficulty.similarity import Kernel, similarity_of
 from calipers.difficulty.transformations import Transform, TransformOptions, draw_transforms
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import check_count, require_finite
-from calipers.inputs.row_checks import numeric
+from calipers.inputs.row_checks import numeric, one_column
 
 # Numbers handed to the model at once when no batch_size is given.
 _ENTRIES = 1 << 23
@@ -237,9 +237,7 @@ def as_predict(predict: Any) -> Callable[[Any], Any]:
 
 
 def _answers(values: Any, name: str) -> Array:
-    array = as_array(values, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_array(values, name=name))
     if array.ndim not in (1, 2):
         raise InputError(f"{name} must be (n, K) or (n,), got shape {tuple(array.shape)}.")
     if array.ndim == 2:

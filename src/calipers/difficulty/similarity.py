@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, as_array, namespace
-from calipers.exceptions import InputError, InputTypeError
+from calipers.exceptions import InputError
+from calipers.inputs.option_checks import check_number
 
 Kernel = Callable[[Any, Array, Array], Array]
 
@@ -128,8 +129,7 @@ def _unit(unit: float | str, clean: Array) -> float:
             raise InputError(f'unit must be a positive number or "spread", got {unit!r}.')
         spread = float(namespace(clean).std(clean))
         return spread if spread > 0 else 1.0
-    if isinstance(unit, bool) or not isinstance(unit, (int, float, np.number)):
-        raise InputTypeError(f'unit must be a positive number or "spread", got {type(unit).__name__}.')
-    if not unit > 0:
-        raise InputError(f"unit must be positive, got {unit}.")
-    return float(unit)
+    number = check_number(unit, name="unit")
+    if not number > 0:
+        raise InputError(f'unit must be positive or "spread", got {number:g}.')
+    return number

@@ -13,6 +13,8 @@ from calipers.inference.proportions import Interval, clopper_pearson
 from calipers.inputs.weights import Weights
 
 _MANY_STRATA = 1000
+# A product of a share and its rest below this is rounding of 0 or 1.
+_NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,13 +122,15 @@ class ShareCounts:
             return self.totals
         p, kish = self.shares, self.totals**2 / self.noise
         variance = (self.hit_noise * (1 - p) ** 2 + (self.noise - self.hit_noise) * p**2) / self.totals**2
+        # Sums of all weights and of those that hit differ in their last digit where every row hits.
+        varies = (variance > 0) & (p * (1 - p) > _NO_SPREAD)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(variance > 0, np.minimum(p * (1 - p) / variance, kish), kish))
+            return np.asarray(np.where(varies, np.minimum(p * (1 - p) / variance, kish), kish))
 
     @property
     def std_errors(self) -> np.ndarray:
         """Standard error of every share."""
-        return np.asarray(np.sqrt(self.shares * (1 - self.shares) / self.effective))
+        return np.asarray(np.sqrt(np.maximum(self.shares * (1 - self.shares), 0.0) / self.effective))
 
     @property
     def n(self) -> float:

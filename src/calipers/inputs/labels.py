@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
 from calipers.exceptions import InputError
-from calipers.inputs.row_checks import distinct_objects, missing_mask
+from calipers.inputs.row_checks import distinct_objects, missing_mask, one_column
 
 
 def encode_labels(
@@ -30,9 +30,7 @@ def encode_labels(
     >>> encode_labels([3, 0], 5)
     array([3, 0])
     """
-    labels = as_array(y_true, name=name)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = one_column(as_array(y_true, name=name))
     if labels.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(labels.shape)}.")
     if classes is None and is_frame(table):
@@ -220,7 +218,7 @@ def _shown(distinct: np.ndarray) -> str:
 
 def _sorted_objects(labels: np.ndarray, name: str) -> np.ndarray:
     distinct = distinct_objects(labels, name)
-    return np.asarray(distinct, dtype=None if len({type(v) for v in distinct}) == 1 else object)
+    return as_numpy(distinct) if len({type(v) for v in distinct}) == 1 else np.asarray(distinct, dtype=object)
 
 
 def _match(labels: np.ndarray, known: np.ndarray, name: str) -> np.ndarray:

@@ -65,6 +65,24 @@ def check_number(value: Any, *, name: str, low: float = -math.inf, high: float =
     return number
 
 
+def check_range(ends: Any, *, name: str) -> tuple[float, float]:
+    """Two finite numbers, the first below the second.
+
+    Examples
+    --------
+    >>> from calipers.inputs.option_checks import check_range
+    >>> check_range([0, 2], name="loss_range")
+    (0.0, 2.0)
+    """
+    try:
+        low, high = (float(end) for end in ends)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be two numbers, got {repr(ends)[:60]}.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"{name} must be finite and rising, got {repr(ends)[:60]}.")
+    return low, high
+
+
 def check_increasing(function: Any, *, name: str) -> tuple[float, float]:
     """The values at 0 and 1 of a strictly increasing function of arrays with entries in [0, 1].
 

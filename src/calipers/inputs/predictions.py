@@ -17,6 +17,7 @@ from calipers.inputs.row_checks import (
     distinct_objects,
     first_true,
     numeric,
+    one_column,
     place,
     require_finite,
 )
@@ -88,8 +89,7 @@ def check_positive_probabilities(probabilities: Any, *, name: str = "probabiliti
     array = as_array(probabilities, name=name)
     if array.ndim == 2 and array.shape[1] == 2:
         return check_probabilities(array, name=name)[:, 1]
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(array)
     if array.ndim != 1:
         raise InputError(
             f"{name} must be the probability of the positive class, (n,) or (n, 2), "
@@ -272,9 +272,7 @@ def check_covered(covered: Any, *, name: str = "covered") -> Array:
     >>> check_covered([1, 0, 1])
     array([ True, False,  True])
     """
-    array = as_array(covered, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_array(covered, name=name))
     if array.ndim != 1:
         raise InputError(f"{name} must have one entry per row, got shape {tuple(array.shape)}.")
     return _as_bool(array, name)
@@ -289,9 +287,7 @@ def check_promised(promised: Any, *, name: str = "promised") -> Array:
     >>> check_promised([0.9, 1.0])
     array([0.9, 1. ])
     """
-    array = as_array(promised, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_array(promised, name=name))
     if array.ndim != 1:
         raise InputError(f"{name} must have one entry per row, got shape {tuple(array.shape)}.")
     array = numeric(array, name)
@@ -311,9 +307,7 @@ def check_binary(y_true: Any, *, pos_label: Any = None, name: str = "y_true") ->
     >>> check_binary(["no", "yes", "no"])
     array([False,  True, False])
     """
-    labels = as_array(y_true, name=name)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = one_column(as_array(y_true, name=name))
     if labels.ndim != 1:
         raise InputError(f"{name} must have one entry per row, got shape {tuple(labels.shape)}.")
     if isinstance(labels, np.ndarray):

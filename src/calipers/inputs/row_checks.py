@@ -10,6 +10,7 @@ import numpy as np
 
 from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inputs.times import parsed_times
 
 # No sum of squares of so many such numbers overflows.
 LARGEST_VALUE, _LARGEST_COUNT = 1e150, 10**12
@@ -81,6 +82,19 @@ def _is_same(first: Any, second: Any) -> bool:
     return bool(first is second or first == second or (first != first and second != second))
 
 
+def one_column(array: Any) -> Any:
+    """A single column as the vector it holds; every other array as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.row_checks import one_column
+    >>> one_column(np.ones((3, 1))).shape, one_column(np.ones((3, 2))).shape
+    ((3,), (3, 2))
+    """
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
     """A one-dimensional array of real numbers in a floating dtype, without NaN (or infinities).
 
@@ -90,9 +104,7 @@ def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
     >>> check_vector([1, 2], name="size")
     array([1., 2.])
     """
-    array = as_array(values, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_array(values, name=name))
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(array.shape)}.")
     return require_finite(numeric(array, name), name=name, infinite=not finite)
@@ -257,16 +269,28 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     >>> check_groups(["b", "a", "b"], 3)
     (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
-    array = as_numpy(groups, name=name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = one_column(as_numpy(groups, name=name))
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
     refuse_missing_labels(array, name)
     if array.dtype.kind == "O":
         return _object_groups(array, name)
+    if array.dtype.kind in "iu" and len(array) and int(array.max()) - int(array.min()) < 4 * len(array):
+        return _numbered_groups(array)
     labels, codes = np.unique(array, return_inverse=True)
     return labels, codes.reshape(-1)
+
+
+def _numbered_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whole numbers close together, looked up in a table instead of sorted: a fifth of the time."""
+    low = array.min()
+    place = (array.astype(np.uint64) - low.astype(np.uint64)).astype(
+        np.int64
+    )  # wraps, also for negative ones
+    there = np.zeros(int(place.max()) + 1, dtype=bool)
+    there[place] = True
+    labels = low + np.flatnonzero(there).astype(array.dtype)
+    return labels, (np.cumsum(there) - 1)[place]
 
 
 def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
@@ -280,13 +304,21 @@ def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
     ['a', 'b']
     """
     try:
-        return sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+        found = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
     except TypeError:
         first = next((v for v in array.tolist() if not _is_label(v)), array.flat[0])
         raise InputTypeError(
             f"{name} must hold labels such as text or numbers, got {repr(first)[:40]} of type "
             f"{type(first).__name__}. Give every row one label."
         ) from None
+    shown: dict[str, Any] = {}
+    for label in found:
+        if shown.setdefault(str(label), label) is not label:
+            raise InputError(
+                f"{name} holds {shown[str(label)]!r} and {label!r}, which read the same. "
+                "Write every label in one way."
+            )
+    return found
 
 
 def _is_label(value: Any) -> bool:
@@ -303,7 +335,7 @@ def _object_groups(array: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
     labels = np.empty(len(distinct), dtype=object)
     labels[:] = distinct
     if len({type(v) for v in distinct}) == 1:
-        labels = np.asarray(distinct)
+        labels = as_numpy(distinct)
     return labels, np.array([position[v] for v in array.tolist()], dtype=np.int64)
 
 
@@ -353,18 +385,11 @@ def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     if values.ndim != 1 and values.shape[1:] != (1,):
         raise InputError(f"{name} must have one entry per row, got shape {values.shape}.")
     values = values.reshape(-1)
+    lost = np.isnat(values) if values.dtype.kind in "mM" else missing_mask(values)
+    if lost.any() and values.dtype.kind in "mMO":
+        raise InputError(f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())}).")
     if values.dtype.kind in "OUS":
-        try:
-            values = values.astype(str).astype("datetime64[us]")
-        except ValueError:
-            raise InputError(
-                f"{name} must hold numbers, dates or text like 2024-05-31T12:00, got {str(values[0])!r}."
-            ) from None
-    if values.dtype.kind == "M":
-        lost = np.isnat(values)
-        values = values.astype("datetime64[us]").astype(np.int64)
-        if lost.any():
-            raise InputError(
-                f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())})."
-            )
+        values = parsed_times(values, name)
+    if values.dtype.kind in "mM":
+        values = values.astype(f"{values.dtype.kind}8[us]").astype(np.int64)
     return np.ascontiguousarray(as_numpy(check_vector(values, name=name)), dtype=np.float64)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calipers.exceptions import InputError
+from calipers.inputs.row_checks import one_column
 from calipers.performance.losses import Loss, is_scorer
 from calipers.performance.rows import Rows
 
@@ -50,7 +51,7 @@ def _batch_value(loss: Loss, estimator: Any, rows: Rows) -> float:
 
 def _numbers(value: Any) -> np.ndarray:
     array = np.asarray(value, dtype=np.float64)
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    return one_column(array)
 
 
 def _refuse_nan(values: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from calipers.arrays import as_numpy, is_frame
 from calipers.exceptions import InputError
+from calipers.inputs.row_checks import one_column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +60,7 @@ def check_rows(X: Any, y: Any) -> Rows:
         raise InputError(f"X must have at least one row, got shape {tuple(X.shape)}.")
     if y is None:
         return Rows(X, None)
-    target = as_numpy(y, name="y")
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
+    target = one_column(as_numpy(y, name="y"))
     if target.ndim == 0 or target.shape[0] != X.shape[0]:
         length = target.shape[0] if target.ndim else 0
         raise InputError(f"X and y must have the same length, got X: {X.shape[0]}, y: {length}.")

@@ -34,7 +34,10 @@ def one_line(text: str) -> str:
     return printable(re.sub(r"[\t\n\v\f\r]+", " ", text))
 
 
-_NUMBER = re.compile(r"[+-]?(\.?\d|inf)")
+# All of it: "-2+3+cmd|' /C calc'!A0" begins like a number and is a formula.
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf)( ?%)?")
+# Full-width signs begin a formula too, where the keyboard has them.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
 def inert(text: str) -> str:
@@ -43,10 +46,10 @@ def inert(text: str) -> str:
     Examples
     --------
     >>> from calipers.results.printable import inert
-    >>> inert("=1+2"), inert("-0.5"), inert("north")
-    ("'=1+2", '-0.5', 'north')
+    >>> inert("=1+2"), inert("-0.5"), inert("-0.5+A1"), inert("north")
+    ("'=1+2", '-0.5', "'-0.5+A1", 'north')
     """
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.match(text) else text
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def printable_json(text: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from calipers.results.table import EstimateTable
 SCHEMA = 1
 
 Result = Estimate | EstimateTable | Curve | Finding
+T = TypeVar("T")
 
 
 def to_json(result: Result, *, indent: int | None = None) -> str:
@@ -112,19 +114,58 @@ def same(left: Any, right: Any) -> bool:
     return bool(encode(left) == encode(right))
 
 
-def _read_finding(fields: dict[str, Any]) -> Finding:
-    evidence = fields.pop("evidence")
-    return Finding(**fields, evidence=None if evidence is None else Estimate(**evidence))
+def _read_as(kind: type[T]) -> Callable[[dict[str, Any]], T]:
+    """A reader that looks at what every field holds: a result that is read can be printed."""
+
+    def read(stored: dict[str, Any]) -> T:
+        known = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+        for name, value in stored.items():
+            _require_kind(name, value, known.get(name, ""))
+        return kind(**stored)
+
+    return read
 
 
-def _read_table(fields: dict[str, Any]) -> EstimateTable:
-    estimates = {name: Estimate(**entry) for name, entry in fields["estimates"].items()}
-    return EstimateTable(estimates, title=fields["title"], notes=fields["notes"])
+def _require_kind(name: str, value: Any, declared: str) -> None:
+    if value is None and declared.endswith("| None"):
+        return
+    expected = _STORED_AS.get(declared.removesuffix(" | None"))
+    if expected is None or (
+        isinstance(value, expected) and (bool in expected or not isinstance(value, bool))
+    ):
+        return
+    raise TypeError(f"{name} holds {repr(value)[:40]}")
+
+
+# What a field that is declared so holds once it is stored.
+_STORED_AS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "Alternative": (str,),
+    "float": (int, float),
+    "int": (int,),
+    "bool": (bool,),
+    "Mapping[str, Any]": (dict,),
+    "np.ndarray": (list, np.ndarray),
+}
+_read_estimate = _read_as(Estimate)
+
+
+def _read_finding(stored: dict[str, Any]) -> Finding:
+    evidence = stored.pop("evidence")
+    return _read_as(Finding)(stored | {"evidence": None if evidence is None else _read_estimate(evidence)})
+
+
+def _read_table(stored: dict[str, Any]) -> EstimateTable:
+    title, notes = stored["title"], stored["notes"]
+    if not isinstance(title, str) or not all(isinstance(note, str) for note in notes):
+        raise TypeError("title and notes must be text")
+    estimates = {name: _read_estimate(entry) for name, entry in stored["estimates"].items()}
+    return EstimateTable(estimates, title=title, notes=notes)
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Result]] = {
-    "Estimate": lambda fields: Estimate(**fields),
+    "Estimate": _read_estimate,
     "EstimateTable": _read_table,
-    "Curve": lambda fields: Curve(**fields),
+    "Curve": _read_as(Curve),
     "Finding": _read_finding,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 
 import calipers
 from calipers.auditing.row_tables import examples, rows_table, spreadsheet_safe
@@ -61,3 +62,16 @@ def test_the_report_shows_a_few_rows_of_every_fault() -> None:
     page = found.to_html()
     assert f"The first of {shown['rows']} rows it is about" in page
     assert shown["cells"][0][1] in page
+
+
+FORMULAS = ("-2+3+cmd|' /C calc'!A0", "+1+1", "-1\t=A1", "-1e5x", "\n=1", "\uff1d1+1", "-inf+A1")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_text_that_only_begins_like_a_number_is_a_formula(text: str) -> None:
+    assert spreadsheet_safe(pl.DataFrame({"x": [text]}))["x"].to_list() == [f"'{text}"]
+
+
+@pytest.mark.parametrize("text", ["-0.5", "+3", "-.5", "-1.", "-1e-05", "-inf", "-5 %", "", "a=1"])
+def test_numbers_and_other_text_stay(text: str) -> None:
+    assert spreadsheet_safe(pl.DataFrame({"x": [text]}))["x"].to_list() == [text]

@@ -248,6 +248,11 @@ def test_torch_models_and_tensors():
         (lambda X: ease_from_outputs(X, [X[:3]]), InputError, "must have the same shape"),
         (lambda X: ease_from_outputs(X[:, 0], [X[:, 0]], unit="range"), InputError, "unit must be"),
         (lambda X: ease_from_outputs(X[:, 0], [X[:, 0]], unit=-1.0), InputError, "unit must be positive"),
+        (
+            lambda X: ease_from_outputs(X[:, 0], [X[:, 0]], unit=10**400),
+            InputError,
+            "unit must be a finite number",
+        ),
     ],
 )
 def test_bad_input_is_refused(call, error, message, rows):

@@ -56,3 +56,17 @@ def test_intervals_hold_the_share_when_weights_go_with_the_outcome():
         low, high = ShareCounts.of(z, Weights.of(w)).interval(0.95)
         held += low[0] <= 0.9 / (0.9 + 0.1 * 2.0) <= high[0]
     assert held / 800 > 0.927
+
+
+@pytest.mark.parametrize("hit", [0.0, 1.0])
+@pytest.mark.parametrize("direction", [0.0, 9.0])
+def test_a_share_of_0_or_1_keeps_its_rows_when_sums_differ_in_the_last_digit(hit, direction):
+    # The same weights added in another order; such a stratum had no rows, a warning and the interval [0, 1].
+    total, noise = np.array([1.4787902824]), np.array([1.25754525])
+    near = ShareCounts(
+        hit * np.nextafter(total, direction), total, hit * np.nextafter(noise, direction), noise, False
+    )
+    exact = ShareCounts(hit * total, total, hit * noise, noise, False)
+    assert near.effective == pytest.approx(exact.effective)
+    assert near.std_errors == pytest.approx([0.0], abs=1e-6)
+    assert near.interval(0.95).low == pytest.approx(exact.interval(0.95).low, abs=1e-6)

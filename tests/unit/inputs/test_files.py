@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import pickle
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+import calipers
 from calipers.engines import FileSource, measure
 from calipers.exceptions import CalipersError
 from calipers.inputs.files import ColumnChoice, read_table, size_limits
@@ -522,3 +526,61 @@ def test_the_table_of_formats_writes_what_it_reads(tmp_path: Path) -> None:
             assert read_table(tmp_path / f"r{ending}").to_dict(as_series=False) == frame.to_dict(
                 as_series=False
             )
+
+
+def encrypted(path: Path) -> None:
+    np.savez(path, y_true=Y, **ENDS)
+    content = bytearray(path.read_bytes())
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # bit 0 of the flags: encrypted
+        at = content.find(mark)
+        while at >= 0:
+            content[at + flags] |= 1
+            at = content.find(mark, at + 4)
+    path.write_bytes(content)
+
+
+def huge_header(path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (" + b"1," * 40_000 + b"), }\n"
+    member = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("y_true.npy", member + bytes(8))
+
+
+@pytest.mark.parametrize("make", [encrypted, huge_header])
+def test_an_archive_that_numpy_would_not_read_gets_one_sentence(make: Any, tmp_path: Path) -> None:
+    make(tmp_path / "r.npz")
+    with pytest.raises(CalipersError, match=r"r\.npz could not be read as npz") as caught:
+        read_table(tmp_path / "r.npz")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["p_a", "set_a", "lower", "y_true", "x", "group", "ease", "time"])
+def test_a_column_without_any_value_is_named_or_left_out(name: str, tmp_path: Path) -> None:
+    n = 40
+    columns: dict[str, Any] = {"y_true": ["a", "b"] * 20, "p_a": [0.5] * n, "p_b": [0.5] * n, "x": range(n)}
+    if name in {"lower", "set_a"}:
+        columns = {"y_true": [1.0] * n, "lower": [0.0] * n, "upper": [2.0] * n, "set_a": [1] * n}
+        columns = {
+            key: columns[key] for key in (("y_true", name, "upper") if name == "lower" else ("y_true", name))
+        }
+    pl.DataFrame(columns | {name: [None] * n}).write_csv(tmp_path / "r.csv")
+    if name == "x":  # a feature may be missing everywhere; it says nothing
+        assert calipers.audit(source=str(tmp_path / "r.csv"), random_state=0).rows == n
+        return
+    with pytest.raises(CalipersError, match=rf"{name}.* (is empty|missing)") as caught:
+        calipers.audit(source=str(tmp_path / "r.csv"), random_state=0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib"])
+def test_a_pickle_is_no_file_of_predictions(ending: str, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    content = pickle.dumps(Trap())
+    for name in (f"r{ending}", "r.npz", "r.csv", "r.parquet"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CalipersError):
+            read_table(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()

@@ -130,3 +130,17 @@ def test_a_missing_label_is_neither_class(labels, pos_label):
 def test_the_value_that_is_no_number_is_shown(values, shown):
     with pytest.raises(InputTypeError, match=f"must hold numbers, got {shown}"):
         numeric(np.array(values, dtype=object), "size")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "uint64"])
+@pytest.mark.parametrize("spread", [0, 5, 200])
+def test_numbers_of_groups_are_those_of_a_sort(dtype, spread):
+    rng, kind = np.random.default_rng(0), np.iinfo(dtype)
+    for base in (kind.min, 0, kind.max - spread if spread <= kind.max else 0):
+        high = min(base + spread, kind.max)
+        groups = rng.integers(base, high, 100, dtype=dtype, endpoint=True)
+        labels, codes = check_groups(groups, 100)
+        expected = np.unique(groups, return_inverse=True)
+        assert labels.dtype == groups.dtype
+        assert np.array_equal(labels, expected[0])
+        assert np.array_equal(codes, expected[1])

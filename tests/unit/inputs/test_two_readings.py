@@ -132,3 +132,48 @@ def test_two_columns_of_one_name_are_refused_in_our_words():
 
 def test_integers_of_128_bits_are_numbers():
     assert float(coverage(pl.Series([0, 1, 1]).cast(pl.Int128), SETS)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([1, "1", 1, "1"], "holds 1 and '1', which read the same"),
+        (np.array([True, "True", True, "True"], dtype=object), "holds True and 'True', which read the same"),
+    ],
+)
+def test_labels_that_read_the_same_are_refused(labels, said):
+    # They were one group, silently, in lists that numpy makes text of and in the table of an audit.
+    with pytest.raises(InputError, match=said):
+        coverage_gap([1, 0, 1, 1], labels, alpha=0.1)
+    with pytest.raises(InputError, match=said):
+        calipers.audit(covered=[1, 0, 1, 1], promised=[0.9] * 4, groups=labels)
+
+
+def test_a_missing_label_in_a_list_is_no_text():
+    with pytest.raises(InputError, match=r"groups has 1 missing of 3 values \(first at row 1\)"):
+        coverage_gap([1, 0, 1], ["a", float("nan"), "a"], alpha=0.1)
+
+
+def test_whole_numbers_that_floats_cannot_tell_apart_are_labels():
+    labels = [5, 2**63, 2**63 + 1]
+    assert coverage_gap([1, 0, 1], labels, alpha=0.1).details["groups"].keys() == {str(v) for v in labels}
+    sets = np.eye(3, dtype=bool)
+    assert coverage([2**63, 5, 2**63 + 1], sets[[1, 0, 2]], alpha=0.1).value == 1.0
+
+
+def test_a_lazy_frame_is_told_to_be_collected():
+    lazy = pl.DataFrame({"y": [1.0]}).lazy()
+    with pytest.raises(
+        InputTypeError, match=r"y_true is a lazy frame and holds no rows yet; pass y_true.collect\(\)"
+    ):
+        calipers.audit(y_true=lazy, intervals=[[0.0, 2.0]])
+    with pytest.raises(InputTypeError, match=r"X is a lazy frame"):
+        calipers.audit(y_true=[1.0], intervals=[[0.0, 2.0]], X=lazy)
+
+
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_an_empty_list_is_refused_in_our_words(nothing):
+    with pytest.raises(InputError):
+        coverage_gap(nothing, nothing, alpha=0.1)
+    with pytest.raises(InputError):
+        coverage([0, 1], SETS[:2, :2], classes=nothing)

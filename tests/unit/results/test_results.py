@@ -136,6 +136,57 @@ def test_json_refuses_other_schemas_and_other_texts():
         from_json("[]")
 
 
+DAMAGED = (
+    lambda text, rng, at: text[:at],
+    lambda text, rng, at: text[:at] + text[at + int(rng.integers(1, 30)) :],
+    lambda text, rng, at: text[:at] + chr(int(rng.integers(32, 126))) + text[at + 1 :],
+    lambda text, rng, at: json.dumps(with_one_other_value(json.loads(text), rng)),
+)
+STORED = (
+    TCV,
+    EstimateTable(
+        [TCV, Estimate(name="T-SS", value=float("nan"), reason="size is constant")], notes=("a", "b")
+    ),
+    Curve(name="c", x=[0, 1], y=[0.5, 0.25], low=[0.1, 0.2], high=[0.6, 0.7], confidence=0.9),
+    Finding(
+        code="CAL101",
+        title="t",
+        question="coverage",
+        outcome="fault",
+        severity="issue",
+        sentence="s",
+        evidence=TCV,
+    ),
+)
+
+
+def with_one_other_value(document, rng):
+    node = document
+    while True:
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        key = keys[int(rng.integers(len(keys)))]
+        if not isinstance(node[key], (dict, list)) or not node[key] or rng.random() < 0.3:
+            node[key] = [None, "x", -1, [], {}, [1], {"$float": "x"}, {"$array": 3}, True][
+                int(rng.integers(9))
+            ]
+            return document
+        node = node[key]
+
+
+@pytest.mark.parametrize("damage", DAMAGED, ids=["cut", "gap", "character", "value"])
+@pytest.mark.parametrize("result", STORED, ids=lambda result: type(result).__name__)
+def test_damaged_text_is_refused_or_read_as_a_result_that_prints(result, damage):
+    text, refused = to_json(result), 0
+    for seed in range(130):
+        rng = np.random.default_rng(seed)
+        try:
+            back = from_json(damage(text, rng, int(rng.integers(len(text)))))
+            assert str(back)
+        except InputError:
+            refused += 1
+    assert refused > 20
+
+
 def test_equality_notices_every_field():
     assert dataclasses.replace(TCV, null_high=0.051) != TCV
     assert dataclasses.replace(TCV, details={"worst": 8}) != TCV

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,8 @@ ASSUMED_CALIBRATION = 500
 # Largest excess of small p-values that is not worth acting on, and rows that are enough to see more.
 P_VALUE_TOLERANCE = 0.03
 MOST_P_VALUES = 20_000
+# More rows than these are never asked for, however small alpha is.
+MOST_ROWS = 10**15
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
@@ -40,7 +43,8 @@ def tolerance_at(alpha: float) -> float:
 
 def rows_for(alpha: float, half_width: float, confidence: float) -> int:
     """Rows at which a coverage near the promise is known to within the half-width."""
-    return int(np.ceil(normal_quantile(confidence) ** 2 * alpha * (1 - alpha) / half_width**2))
+    deviations = normal_quantile(confidence) * math.sqrt(alpha * (1 - alpha)) / half_width
+    return int(np.ceil(min(deviations**2, MOST_ROWS) if deviations < MOST_ROWS else MOST_ROWS))
 
 
 def rows_with(events: int, chance: float, rows: int) -> int | None:

@@ -17,7 +17,7 @@ from calipers.arrays import import_optional
 from calipers.exceptions import InputError
 from calipers.inputs.files.delimited import scan_delimited, write_delimited
 from calipers.inputs.files.npz import read_npz, write_npz
-from calipers.inputs.files.opened_file import TYPE_ROWS, Opened
+from calipers.inputs.files.opened_file import TYPE_ROWS, Opened, unmapped
 from calipers.inputs.files.storage_options import for_polars
 from calipers.results import write_atomically
 
@@ -65,9 +65,8 @@ def _scan(function: str, **options: Any) -> Callable[[str, Mapping[str, Any], st
     def scan(path: str, storage: Mapping[str, Any], separator: str) -> Opened:
         import polars as pl
 
-        return Opened(
-            getattr(pl, function)(path, storage_options=for_polars(path, storage) or None, **options)
-        )
+        words = for_polars(path, storage) or None
+        return Opened(getattr(pl, function)(unmapped(path), storage_options=words, **options))
 
     return scan
 

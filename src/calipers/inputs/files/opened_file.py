@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,3 +23,18 @@ class Opened(NamedTuple):
     lazy: pl.LazyFrame
     arrays: frozenset[str] = frozenset()
     stated: Mapping[str, Any] = {}
+
+
+def unmapped(path: str) -> str:
+    """The address by which polars reads a local file instead of mapping it into memory.
+
+    A mapped file that another program cuts off ends the process (SIGBUS). By its address a file is read as
+    one at a distance is, and its name is no pattern. Windows does not let mapped files be cut.
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.opened_file import unmapped
+    >>> unmapped("s3://bucket/rows.csv"), unmapped("/data/rows 1.csv")
+    ('s3://bucket/rows.csv', 'file:///data/rows%201.csv')
+    """
+    return path if "://" in path or os.name == "nt" else Path(path).absolute().as_uri()

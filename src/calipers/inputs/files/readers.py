@@ -6,7 +6,6 @@ open (``memory://``, ``hdfs://``, ...) is read through it by pyarrow, row group 
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 import zlib
@@ -22,7 +21,7 @@ from calipers.arrays import import_optional
 from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files.file_patterns import of_store
 from calipers.inputs.files.formats import format_of, open_packed
-from calipers.inputs.files.opened_file import TYPE_ROWS
+from calipers.inputs.files.opened_file import TYPE_ROWS, unmapped
 from calipers.inputs.files.size_limits import refuse_bomb, require_memory, working_bytes
 from calipers.inputs.files.storage_options import for_fsspec
 
@@ -98,7 +97,7 @@ class _Options(dict[str, Any]):
 def _open(path: str, stamp: Stamp | None, storage: _Options, separator: str) -> Reader:
     protocol = path.split("://", 1)[0] if "://" in path else ""
     if not protocol or protocol in _BY_POLARS:
-        return PolarsReader(path, storage, separator)
+        return PolarsReader(path, storage, separator, stamp)
     return FsspecReader(path, storage)
 
 
@@ -120,9 +119,12 @@ def file_stamp(path: str) -> Stamp | None:
 class PolarsReader(Reader):
     """A file opened lazily by polars."""
 
-    def __init__(self, path: str, storage: Mapping[str, Any], separator: str) -> None:
+    def __init__(
+        self, path: str, storage: Mapping[str, Any], separator: str, stamp: Stamp | None = None
+    ) -> None:
         self.path = path
         kind, compression = format_of(path)
+        self.stamp = None if kind.in_memory else stamp
         self.is_stream, self.separated = bool(compression), bool(kind.separator)
         guarded(path, lambda: _refuse_unreadable(path))
         opened = guarded(path, lambda: kind.scan(path, storage, separator))
@@ -138,16 +140,27 @@ class PolarsReader(Reader):
         """Rows in the file, without reading them where the format knows it."""
         import polars as pl
 
-        counted = pl.len()
-        if self.separated and os.environ.get("POLARS_FORCE_ASYNC") == "1":
-            # The count of lines maps the file whatever that variable says, and dies when the file is cut off.
-            counted = pl.nth(0).null_count() + pl.nth(0).count()
+        # pl.len() of a csv file by its address counts lines of a copy that polars keeps, which may be old.
+        counted = pl.nth(0).null_count() + pl.nth(0).count() if self.separated else pl.len()
         count = self.lazy.select(counted)
         return int(guarded(self.path, lambda: count.collect(engine="streaming")).item())
 
     def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
         """A range of rows of some columns."""
-        return guarded(self.path, self.lazy.slice(start, rows).select(columns).collect)
+        return self._read_unchanged(self.lazy.slice(start, rows).select(columns).collect)
+
+    def _read_unchanged(self, work: Callable[[], T]) -> T:
+        try:
+            return guarded(self.path, work)
+        finally:
+            self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        """Rows of a file that was written to since it was opened may be those of two files."""
+        if self.stamp is not None and file_stamp(self.path) != self.stamp:
+            raise InputError(
+                f"{self.path} was changed while it was read. Read it when it is complete, or copy it first."
+            )
 
     def batches(self, start: int, rows: int, columns: Sequence[str], step: int) -> Iterator[pl.DataFrame]:
         """The same in parts of at most ``step`` rows; a compressed file is unpacked once."""
@@ -156,7 +169,7 @@ class PolarsReader(Reader):
             return
         wanted = self.lazy.slice(start, rows).select(columns)
         parts = iter(guarded(self.path, lambda: wanted.collect_batches(chunk_size=step)))
-        while (part := guarded(self.path, lambda: next(parts, None))) is not None:
+        while (part := self._read_unchanged(lambda: next(parts, None))) is not None:
             yield part
 
 
@@ -238,7 +251,7 @@ def guarded(path: str, work: Callable[[], T]) -> T:
 
 def _in_our_words(path: str, error: Exception) -> str:
     """What is wrong with a file, without advice about options that we do not have."""
-    said = str(error)
+    said = str(error).replace(unmapped(path), path)
     if cell := re.search(r"could not parse `(.*?)` as dtype `\w+` at column '(.*?)'", said):
         return (
             f"column {cell[2]!r} of {path} holds {cell[1]!r}, which is not of the kind of its first "

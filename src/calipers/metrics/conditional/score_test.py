@@ -31,6 +31,8 @@ def score_p_value(
     z = covered.astype(float)
     straight, curved = (_whitened(table) for table in _tables(features, target))
     both = np.column_stack([straight, curved])
+    if not both.shape[1]:  # no feature varies: coverage cannot differ along any
+        return 1.0
     sums, centre, k, p = (z @ both)[None, :], flat_mean(z, target) @ both, straight.shape[1], 1.0
     for stage in _STAGES:
         # Some hundred draws at a time: one holds a number per row.
@@ -62,6 +64,8 @@ def _tables(features: Features, target: np.ndarray) -> list[np.ndarray]:
         features = with_target(features, target)
     columns = Standardised.of(features)
     straight = columns.design(features.values)[:, 1:]
+    # A column of one value has the same sum in every draw, and its rounding would be compared.
+    straight = straight[:, np.ptp(straight, axis=0) > 0] if straight.size else straight
     numeric = features.values[:, columns.numeric]
     return [straight, np.column_stack([straight, *(_squared_rank(x) for x in numeric.T)])]
 

@@ -20,6 +20,7 @@ from calipers.inputs import (
     require_column_order,
 )
 from calipers.inputs.option_checks import check_label
+from calipers.inputs.row_checks import one_column
 from calipers.inputs.weights import are_whole
 
 # Rows per block: a few arrays of this length stay in the cache of one core.
@@ -119,9 +120,7 @@ def check_binary_rows(
     Outcomes in a floating dtype that lie in [0, 1] and are not all 0 or 1 are soft labels. With (n, 2) the
     columns belong to the sorted labels; ``pos_label`` may name either of them.
     """
-    labels = as_array(y_true, name="y_true")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = one_column(as_array(y_true, name="y_true"))
     scores = as_array(probabilities, name=name)
     check_same_length(y_true=y_true, **{name: probabilities}, sample_weight=sample_weight)
     scores = _positive_column(scores, labels, pos_label, name)

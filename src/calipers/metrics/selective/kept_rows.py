@@ -11,6 +11,7 @@ from scipy import special
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inputs import check_same_length, check_vector
+from calipers.inputs.option_checks import check_range
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,7 @@ class KeptRows:
 
 def check_kept_rows(loss: Any, certainty: Any, loss_range: Any) -> KeptRows:
     """Rows from losses and certainties; losses outside their range are refused."""
-    low, high = _check_range(loss_range)
+    low, high = check_range(loss_range, name="loss_range")
     losses = as_numpy(check_vector(loss, name="loss")).astype(np.float64)
     given = as_numpy(check_vector(certainty, name="certainty", finite=False))
     sure = given.astype(np.float64)
@@ -117,13 +118,3 @@ def best_order(loss: Any, kept: KeptRows) -> KeptRows:
     """The same losses in the order that a perfect certainty would give them."""
     scaled = (as_numpy(loss).astype(np.float64).reshape(-1) - kept.low) / (kept.high - kept.low)
     return _kept(scaled, -scaled, kept.low, kept.high, kept.dtype)
-
-
-def _check_range(loss_range: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in loss_range)
-    except (TypeError, ValueError):
-        raise InputError(f"loss_range must be two numbers, got {loss_range!r}.") from None
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InputError(f"loss_range must be finite and rising, got {loss_range!r}.")
-    return low, high

@@ -70,7 +70,8 @@
     });
   }
   // A spreadsheet runs text that begins like a formula; a quote in front keeps it text. Numbers stay numbers.
-  const inert = (text) => (/^[=+\-@\t\r]/.test(text) && !/^[+-]?[0-9.]/.test(text) && !/^-?inf/.test(text) ? "'" + text : text);
+  const number = /^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf)( ?%)?$/;
+  const inert = (text) => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && !number.test(text) ? "'" + text : text);
   const quoted = (text) => '"' + inert(String(text).replaceAll("\u202f", "")).replaceAll('"', '""') + '"';
   for (const button of document.querySelectorAll("[data-save]")) {
     button.addEventListener("click", () => {

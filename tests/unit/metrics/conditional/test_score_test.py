@@ -5,7 +5,9 @@ import polars as pl
 import pytest
 from scipy.special import expit
 
+import calipers
 from calipers.inputs import check_features
+from calipers.metrics import ert
 from calipers.metrics.conditional.score_test import _squared_rank, score_p_value, smallest_p_value
 
 
@@ -66,3 +68,11 @@ def test_missing_values_and_constant_columns_are_carried_along():
 def test_equal_outcomes_say_nothing():
     X = np.random.default_rng(4).normal(size=(50, 2))
     assert p_value(X, np.ones(50, dtype=bool)) == 1.0
+
+
+@pytest.mark.parametrize("X", [np.full((200, 2), np.nan), np.ones((200, 1)), np.full((200, 1), "same")])
+def test_features_that_say_nothing_are_no_evidence_and_no_error(X):
+    z = np.arange(200) % 10 > 0
+    found = ert(X, z, alpha=0.1, random_state=0)
+    assert found.p_value is None or found.p_value > 0.5
+    assert calipers.audit(covered=z, promised=np.full(200, 0.9), X=X, random_state=0).rows == 200

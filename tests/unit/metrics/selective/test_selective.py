@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import calipers
 from calipers.exceptions import InputError
 from calipers.metrics import selective_risk, selective_threshold
 from calipers.metrics.selective.bounded_tests import mean_p_value, upper_bounds
@@ -189,3 +190,11 @@ def test_infinite_certainties_are_the_most_and_the_least_certain():
     kept = check_kept_rows([0, 1, 0], [np.inf, -np.inf, 0.0], (0, 1))
     assert kept.rows.tolist() == [1, 2, 3]
     assert kept.loss.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("ends", [(0, 10**400), 3, (0, 1, 2), (0, float("inf")), (1, 0), "ab", None])
+def test_a_range_that_is_not_two_rising_numbers_is_refused(ends):
+    with pytest.raises(InputError, match="loss_range must be (two numbers|finite and rising), got"):
+        selective_risk(np.zeros(9), np.arange(9.0), loss_range=ends)
+    with pytest.raises(InputError, match="loss_range must be (two numbers|finite and rising), got"):
+        calipers.audit(loss=np.zeros(99), bound=0.1, loss_range=ends)
