@@ -18,6 +18,7 @@ from calipers.auditing.repair.stored import parts_of_document, read_stored, stor
 from calipers.exceptions import InputError
 from calipers.report import render_html, render_json, render_markdown
 from calipers.results import Finding, severity_rank, write_atomically
+from calipers.results.formatting import group_digits
 
 if TYPE_CHECKING:
     from calipers.auditing.result import Audit
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Lines that `print` shows; everything is in the JSON and in the report.
 _SHOWN_SLICES = 3
 _SHOWN_TRIALS = 6
+# From here on decimals say nothing.
+_NO_DECIMALS = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -278,11 +281,14 @@ def _severities(faults: tuple[Finding, ...]) -> dict[str, int]:
 
 def _line(change: Change) -> str:
     d = change.difference
-    spread = "" if d.low is None or d.high is None else f" [{d.low:+.3f}, {d.high:+.3f}]"
-    return (
-        f"{change.measure}: {float(change.before):.3f} before, {float(change.after):.3f} after{spread}, "
-        f"{change.verdict}"
-    )
+    large = max(abs(float(change.before)), abs(float(change.after))) >= _NO_DECIMALS
+    decimals = 0 if large else 3
+    before, after = (group_digits(f"{float(v):.{decimals}f}") for v in (change.before, change.after))
+    spread = ""
+    if d.low is not None and d.high is not None:
+        low, high = (group_digits(f"{end:+.{decimals}f}") for end in (d.low, d.high))
+        spread = f" [{low}, {high}]"
+    return f"{change.measure}: {before} before, {after} after{spread}, {change.verdict}"
 
 
 def _trial_lines(trials: tuple[Trial, ...]) -> list[str]:
