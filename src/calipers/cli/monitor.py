@@ -65,7 +65,8 @@ def command(
     been raised, now or before.
     """
     from calipers.cli.monitor_metrics import prometheus_text
-    from calipers.cli.monitor_source import Places, load_state, save_state
+    from calipers.cli.monitor_source import Places
+    from calipers.cli.monitor_state import load_state, save_state
     from calipers.results import write_atomically
 
     stored = None if state is None else load_state(state)
