@@ -17,17 +17,33 @@ collect_ignore += ["src/calipers/arrays/device_kernels.py"]
 
 # Marker -> the option that lets its tests run.
 LANES = {"slow": "--slow", "gpu": "--gpu"}
+# What `--fast` leaves out, because it takes more than half of the time of the suite: pages, notebooks and
+# studies that are run from top to bottom, browsers, clusters, simulated worlds. CI runs everything.
+LONG = (
+    "tests/browser/",
+    "tests/clusters/",
+    "tests/docs/test_pages.py::test_the_code_of_a_page",
+    "tests/docs/test_scripts.py::",
+    "tests/grid/",
+    "tests/triangulate/test_audit_sentences.py::",
+    "tests/unit/studies/",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that open the long lanes."""
     group = parser.getgroup("calipers")
+    group.addoption("--fast", action="store_true", help="leave out what only continuous integration must run")
     group.addoption("--slow", action="store_true", help="also run the long statistical tests")
     group.addoption("--gpu", action="store_true", help="also run the tests that need a CUDA device")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the lanes that were not asked for, by name."""
+    """Skip the lanes that were not asked for, by name; with ``--fast`` leave out the long tests."""
+    if config.getoption("--fast"):
+        long = [item for item in items if item.nodeid.startswith(LONG)]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.nodeid.startswith(LONG)]
     for marker, option in LANES.items():
         if config.getoption(option):
             continue

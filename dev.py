@@ -2,7 +2,7 @@
 """Everything a developer does with Calipers, on a machine with only Python and pip.
 
 python3 dev.py demo      set up, run the demonstration, say where the report is
-python3 dev.py test      set up, run the whole test suite
+python3 dev.py test      set up, run the tests: the fast lane, those named, or with --all the whole suite
 python3 dev.py interop   tests/interop, and the array tests with torch: no package may be missing
 python3 dev.py lint      ruff, format, mypy, import contract, docstrings, schemas of workflows
 python3 dev.py bench     side-by-side benchmarks (benchmarks/run.py)
@@ -286,8 +286,14 @@ def demo(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def test(options: argparse.Namespace, rest: list[str]) -> int:
-    """Run the test suite: on two processes, and without threads fighting for the same cores."""
+    """Run the tests: on two processes, and without threads fighting for the same cores.
+
+    Without arguments the fast lane, which leaves pages, notebooks, browsers, clusters and studies to CI.
+    """
     command: Command = [PYTHON, "-m", "pytest"]
+    if not (rest or options.all or options.slow or options.gpu):
+        say("the fast lane; --all runs the pages, notebooks, browsers, clusters and studies too, as CI does")
+        command += ["--fast"]
     if not any(word.startswith(("-n", "--numprocesses", "--pdb", "no:xdist")) for word in rest):
         command += ["-n", WORKERS, "--dist", "worksteal"]
     command += ["--slow"] if options.slow else []
@@ -436,6 +442,7 @@ def parser() -> argparse.ArgumentParser:
             name, description=function.__doc__, allow_abbrev=False, add_help=not own_help
         )
         if name == "test":
+            command.add_argument("--all", action="store_true", help="the whole suite, as CI runs it")
             command.add_argument("--slow", action="store_true", help="also run the long statistical tests")
             command.add_argument("--gpu", action="store_true", help="also run the tests that need CUDA")
         if name == "lowest":

@@ -32,6 +32,10 @@ REASONS: dict[str, str] = {
         "distinct rows near the edges of bins"
     ),
 }
+LEAD = (
+    "*For those who ask how fast and how right: Calipers beside other packages and beside its own earlier "
+    "versions.*"
+)
 VERDICTS = {True: "met", False: "**unmet**", None: "not measured"}
 
 
@@ -44,7 +48,7 @@ def write(run: Run) -> None:
 def page(run: Run) -> str:
     """The page as text."""
     sections = [
-        "# Benchmarks\n\n" + opening(run),
+        "# Benchmarks\n\n" + LEAD + "\n\n" + opening(run),
         "## Promises\n\n" + markdown_table(bar_cells(run)) + reasons(run),
         "## Ratios\n\n" + READING + "\n\n" + markdown_table(ratio_cells(run.measurements)),
         "## Who is wrong\n\n" + WRONG + "\n\n" + table_or(wrong_cells(run.measurements), "Nobody."),

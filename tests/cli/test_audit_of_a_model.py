@@ -41,6 +41,8 @@ def test_a_model_that_knows_its_columns_is_asked_for_them_by_name(capsys):
     by_hand = calipers.audit_model(model, FRAME[70:], Y[70:], random_state=0, name="model")
     assert found["estimates"] == json.loads(by_hand.to_json())["estimates"]
     assert "LogisticRegression asked for predict_proba" in json.dumps(found)
+    assert main(["audit", "--model", "model.skops", "rows.csv", "--target", "species"]) in (0, 1)
+    assert capsys.readouterr().out.startswith("LogisticRegression asked for predict_proba\n")
 
 
 def test_a_predictor_of_ours_brings_its_calibration_rows(capsys):

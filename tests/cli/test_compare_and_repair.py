@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +203,21 @@ def test_rows_of_an_earlier_run_do_not_mix_with_new_ones(
     (out / "repair.json").unlink()
     assert main(["repair", file, *words]) == 2
     assert "holds files that Calipers did not write (notes.txt)" in capsys.readouterr().err
+
+
+def test_new_rows_with_other_names_are_told_the_options(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(0).normal(size=1200)
+    rows = pl.DataFrame({"price": 20_000 * y, "low": -20_000.0, "high": 20_000.0})
+    rows.write_csv("rows.csv")
+    rows.drop("price").write_csv("new.csv")
+    names = ["--lower", "low", "--upper", "high"]
+    assert main(["repair", "rows.csv", "--y", "price", *names, "--out", "kept"]) in (0, 1)
+    # Thousands are read, decimals and powers of ten are not.
+    said = capsys.readouterr().out
+    assert "mean width: 40\u202f000 before, " in said
+    assert not re.search(r"e\+0|0{3}\.\d{3}", said)
+    assert main(["repair", "--load", "kept", "new.csv"]) == 2
+    assert "new.csv has no intervals; it has low, high. " in (told := capsys.readouterr().err)
+    assert "--lower (column lower) and --upper (column upper)" in told
+    assert main(["repair", "--load", "kept", "new.csv", *names]) == 0

@@ -54,7 +54,7 @@ def test_the_text_names_the_value_its_interval_and_the_shift(files, capsys):
     assert main([*files]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("mean zero_one loss without labels 0.2")
-    assert "at 90%; on the labelled rows 0.3" in lines[0]
+    assert "at 90 %; on the labelled rows 0.3" in lines[0]
     assert lines[1].startswith("a shift of features was found (p < 0.001); the ")
     assert lines[-1] == "No estimate without labels can see that outcomes given the inputs have changed."
 

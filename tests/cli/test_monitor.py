@@ -200,3 +200,38 @@ def test_a_state_of_other_options_or_another_file_is_refused(tmp_path, capsys):
     assert "is not a stored monitor of this version" in capsys.readouterr().err
     assert main(["monitor", str(tmp_path / "rows.parquet"), "--alpha", "0.1"]) == 2
     assert main(["monitor", str(tmp_path / "none.csv"), "--alpha", "0.1"]) == 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_columns_with_other_names_are_named_by_options(ending, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame(
+        {"price": rng.normal(size=800), "low": -1.2, "high": 1.2, "lower": 5.0, "site": ["a", "b"] * 400}
+    )
+    file = tmp_path / f"rows.{ending}"
+    table.write_csv(file) if ending == "csv" else table.write_ndjson(file)
+    words = ["--alpha", "0.1", "--y", "price", "--lower", "low", "--upper", "high", "--json"]
+    assert main(["monitor", str(file), *words]) == 1
+    covered = np.abs(table["price"].to_numpy()) <= 1.2
+    assert last_line(capsys)["e_value"] == PromiseMonitor(alpha=0.1).update(covered).e_value_
+    assert main(["monitor", str(file), *words, "--group", "site"]) == 1
+    assert set(last_line(capsys)["groups"]) == {"a", "b"}
+
+
+def test_probabilities_of_other_names_need_a_star(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    stated = rng.random(900)
+    happened = (rng.random(900) < stated).astype(int)
+    table = pl.DataFrame({"churned": happened, "score_1": stated, "score_0": 1 - stated})
+    table.write_csv(tmp_path / "rows.csv")
+    words = ["monitor", str(tmp_path / "rows.csv"), "--y", "churned", "--side", "both", "--json"]
+    assert main([*words, "--proba", "score_*"]) == 0
+    assert last_line(capsys)["mean"] == np.mean((stated >= 0.5) == happened)
+    assert main([*words, "--proba", "score_1"]) == 2
+    assert "--proba must have a star" in capsys.readouterr().err
+
+
+def test_a_missing_promise_is_asked_for_by_the_option(tmp_path, capsys):
+    write_csv(tmp_path / "rows.csv", KEPT)
+    assert main(["monitor", str(tmp_path / "rows.csv")]) == 2
+    assert "give --alpha (0.1 promises 90 %), or a column promised." in capsys.readouterr().err

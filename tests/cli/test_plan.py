@@ -39,3 +39,22 @@ def test_json_holds_the_question_and_the_rows(words, options, capsys):
 def test_what_cannot_be_had_is_bad_input_with_the_power_that_can(capsys):
     assert main(["plan", "--effect", "0.05", "--n-calibration", "200"]) == 2
     assert "the power never exceeds 0.722" in capsys.readouterr().err
+
+
+def test_the_sentence_about_groups_says_that_all_rows_are_counted(capsys):
+    assert main(["plan", "--effect", "0.1", "--check", "group", "--groups", "4"]) == 0
+    rows = rows_needed(effect=0.1, check="group", n_groups=4)
+    said = capsys.readouterr().out
+    assert said.startswith(
+        f"{rows} rows: coverage 0.1 below the promised 0.9 in one of 4 groups, which has a"
+    )
+    assert "a 0.25 share of the rows, is found" in said
+    assert main(["plan", "--effect", "0.1", "--check", "group", "--groups", "4", "--share", "0.1"]) == 0
+    assert "a 0.1 share of the rows, is found" in capsys.readouterr().out
+
+
+def test_what_is_missing_points_to_the_help_of_the_command(capsys):
+    assert main(["plan"]) == 2
+    assert capsys.readouterr().err == "calipers: Missing option '--effect'. See 'calipers plan --help'.\n"
+    assert main(["nonsense"]) == 2
+    assert "See 'calipers --help'." in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,25 @@ def test_the_worst_finding_comes_before_the_answers_and_the_next_command_last(
     assert order == sorted(order)
     assert f"calipers repair '{rows}'" in text
     assert f"calipers audit '{rows}' --html report.html" in text
+
+
+def test_the_next_command_names_the_columns_and_can_be_typed(
+    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"y_true": "the price", "lower": "low", "upper": "high", "group": "site"}
+    pl.read_csv(rows).rename(names).write_csv("houses.csv")
+    Path("calipers.toml").write_text("[audit]\ngroup = 'site'\nalpha = [0.2]\n")
+    words = ["houses.csv", "--y", "the price", "--lower", "low", "--upper", "high", "--n-calibration", "500"]
+    assert main(["audit", *words]) == 1
+    lines = capsys.readouterr().out.partition("Next:\n")[2].splitlines()
+    # What calipers.toml says need not be repeated.
+    options = "--y 'the price' --lower low --upper high --n-calibration 500"
+    assert lines == [
+        f"  calipers repair houses.csv {options}",
+        f"  calipers audit houses.csv {options} --html report.html",
+    ]
+    assert main(shlex.split(lines[0])[1:]) in (0, 1)
 
 
 def test_without_a_file_or_a_fault_nothing_is_proposed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_every_package_that_tests_ask_for_is_installed_by_a_lane_that_runs_them(
 
 def test_the_lanes_are_those_of_continuous_integration():
     steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert {"step python3 dev.py test", "step python3 dev.py interop"} <= set(steps.splitlines())
+    assert {"step python3 dev.py test --all", "step python3 dev.py interop"} <= set(steps.splitlines())
     assert {"chromium", "java"} <= set(re.findall(r"command -v (\w+)", steps))
 
 
@@ -60,3 +60,21 @@ def test_extras_are_followed_into_each_other():
     assert {"s3fs", "pyspark", "axe_playwright_python", "numpy"} <= installed_by("test")
     assert "torch" not in installed_by("test")
     assert {"torch", "mlflow", "s3fs"} <= installed_by("interop")
+
+
+def test_what_the_fast_lane_leaves_out_is_there_and_left_out_nowhere_else(pytestconfig, monkeypatch):
+    conftest = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    for prefix in conftest.LONG:
+        file, _, name = prefix.partition("::")
+        assert (ROOT / file).exists(), prefix
+        assert not name or f"def {name}" in (ROOT / file).read_text(encoding="utf-8")
+    monkeypatch.syspath_prepend(str(ROOT))
+    import dev
+
+    ran: list[list[str]] = []
+    monkeypatch.setattr(dev, "run", lambda command, **_: ran.append([str(word) for word in command]) or 0)
+    for words in ([], ["--all"], ["tests/docs"], ["--slow"], ["-k", "pages"]):
+        options, rest = dev.parser().parse_known_args(["test", *words])
+        dev.test(options, rest)
+    assert ["--fast" in command for command in ran] == [True, False, False, False, False]
+    assert all("--all" not in command for command in ran)

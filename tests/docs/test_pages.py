@@ -89,3 +89,24 @@ def test_pages_do_not_name_machines_or_folders_of_their_makers():
     ]
     assert named == []
     assert (ROOT / "docs" / "index.md").exists()
+
+
+# A decision says in its title what was decided, and its index what such pages are for.
+LED = [page for page in PAGES if not re.match(r"decisions/\d", page)]
+
+
+@pytest.mark.parametrize("page", LED)
+def test_the_first_paragraph_says_for_whom_the_page_is_and_what_it_answers(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    title, lead = re.search(r"^# ([^\n]+)\n\n(.+?)\n\n", text, flags=re.MULTILINE | re.DOTALL).groups()
+    answers = lead.partition(": ")[2]
+    assert re.fullmatch(r"\*For .+: .+\.\*", lead), "begin with a line '*For whom: what it answers.*'"
+    assert len(answers.split()) >= 3
+    assert len(lead.split()) <= 45
+    assert len(re.findall(r"[.?!](?=\s|\*?$)", lead)) <= 3
+    assert answers.rstrip(".*").lower() != title.lower()
+
+
+def test_no_two_pages_have_the_same_lead():
+    leads = [(DOCS / page).read_text(encoding="utf-8").split("\n\n")[1] for page in LED]
+    assert len(set(leads)) == len(leads) >= 50

@@ -20,6 +20,8 @@ RULED_OUT = "weights that are not whole numbers are importance weights"
 
 TEXT = """# What holds where
 
+*For those who rely on an interval, a test or a guarantee: in which worlds it was simulated, and how it did there.*
+
 Every interval, test and guarantee of Calipers is simulated in worlds whose truth is known: {cells} cells, each a
 promise in a regime. This page is written by `python -m tests.grid.page` from the recorded grid;
 `python3 dev.py test --slow tests/grid` runs all of it again (finished cells are kept in the folder named by

@@ -71,7 +71,8 @@ def _run(words: list[str], *, debug: bool) -> int:
         # Without the stand-alone mode typer returns exit codes and raises its errors, instead of exiting.
         return root().main(args=words, prog_name="calipers", standalone_mode=False) or 0
     except typer.TyperException as error:
-        return _complain(f"{error.format_message().rstrip('.')}. See 'calipers --help'.", debug=debug)
+        command = getattr(getattr(error, "ctx", None), "command_path", "calipers")
+        return _complain(f"{error.format_message().rstrip('.')}. See '{command} --help'.", debug=debug)
     except (CalipersError, *FILE_ERRORS) as error:
         return _complain(str(error), debug=debug)
     except (typer.Abort, KeyboardInterrupt):

@@ -140,7 +140,7 @@ def finish(
     if as_json:
         say_json(found.to_json())
     elif not quiet or failure is not None:  # what was found is told even when its files are lost
-        show(found, page=None if failure is not None else html or (out and out / "report.html"))
+        show(found, settings, page=None if failure is not None else html or (out and out / "report.html"))
     if github:
         annotate(found)
     code = exit_code(found.findings, settings.fail_on)
@@ -246,11 +246,12 @@ def write_rows(found: Audit, folder: Path, ending: str) -> InputError | None:
     return Outputs(folder, force=True).write(contents) if contents else None
 
 
-def show(found: Audit, *, page: Path | None) -> None:
+def show(found: Audit, settings: Settings, *, page: Path | None) -> None:
     """The answers and the faults, for people."""
+    from calipers.cli.options import words_of
     from calipers.cli.terminal import print_audit, say
 
-    print_audit(found)
+    print_audit(found, words_of(settings))
     if page is not None:
         say(f"The report is {page.resolve()}")
 

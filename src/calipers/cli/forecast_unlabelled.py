@@ -166,7 +166,7 @@ def sentences(found: dict[str, Estimate]) -> str:
 
 
 def _line(estimate: Estimate) -> str:
-    from calipers.results.formatting import format_end
+    from calipers.results.formatting import format_end, format_percent
 
     if estimate.low is None or estimate.high is None:
         return f"{estimate.name}: {estimate.reason}"
@@ -174,4 +174,5 @@ def _line(estimate: Estimate) -> str:
     high = format_end(estimate.high, side="high", digits=4)
     known = estimate.details["reference_loss"]
     before = "" if known is None else f"; on the labelled rows {known:.4g}"
-    return f"{estimate.name} {estimate.value:.4g} [{low}, {high}] at {estimate.confidence:.0%}{before}"
+    level = format_percent(estimate.confidence)
+    return f"{estimate.name} {estimate.value:.4g} [{low}, {high}] at {level}{before}"

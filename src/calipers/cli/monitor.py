@@ -9,18 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calipers.cli.options import JsonOption
+from calipers.cli.options import COLUMN_OPTIONS, JsonOption, takes_settings
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from calipers.cli.settings import Settings
+    from calipers.inputs.files import ColumnChoice
     from calipers.performance import GroupMonitor, PromiseMonitor, RiskMonitor
 
     Monitor = PromiseMonitor | RiskMonitor | GroupMonitor
 
 
+# The columns that a monitor reads, beside that of the groups.
+READ = {
+    name: COLUMN_OPTIONS[name] for name in ("y", "proba", "lower", "upper", "covered", "promised", "loss")
+}
+
+
+@takes_settings(options=READ)
 def command(
     source: Annotated[str, typer.Argument(help="Growing csv or json-lines file, folder of them, or - .")],
+    settings: Settings,
     alpha: Annotated[
         float | None, typer.Option("--alpha", help="Allowed miscoverage; 0.1 promises 90 %.")
     ] = None,
@@ -50,11 +60,13 @@ def command(
     """Watch coverage, stated probabilities or a mean loss; the alarm stays valid however often one looks.
 
     Rows have the columns covered [and promised], or y_true with lower and upper, or y_true with p_<class>, or
-    loss (with --bound). With --state only rows that came since the last run are counted, none twice, none
-    lost, also when the program was killed. Exit code 1 when the alarm has been raised, now or before.
+    loss (with --bound); other names are given by options. With --state only rows that came since the last
+    run are counted, none twice, none lost, also when the program was killed. Exit code 1 when the alarm has
+    been raised, now or before.
     """
     from calipers.cli.monitor_metrics import prometheus_text
-    from calipers.cli.monitor_source import Places, load_state, save_state
+    from calipers.cli.monitor_source import Places
+    from calipers.cli.monitor_state import load_state, save_state
     from calipers.results import write_atomically
 
     stored = None if state is None else load_state(state)
@@ -70,7 +82,7 @@ def command(
         _tell(monitor, new_alarm=new_alarm, as_json=as_json)
 
     with contextlib.suppress(KeyboardInterrupt):  # stopped by hand: what was read is stored
-        _watch(source, monitor, places, group=group, follow=follow, after=after)
+        _watch(source, monitor, places, choice=settings.columns(), group=group, follow=follow, after=after)
     if prometheus is not None:  # also when nothing has come
         write_atomically(prometheus, prometheus_text(monitor))
     if not as_json:
@@ -123,6 +135,7 @@ def _watch(
     monitor: Monitor,
     places: dict[str, dict[str, Any]],
     *,
+    choice: ColumnChoice,
     group: str | None,
     follow: float | None,
     after: Callable[[bool], None],
@@ -130,12 +143,13 @@ def _watch(
     """Take in what has come, store, tell; once, or again and again."""
     import time
 
+    from calipers.cli.monitor_columns import named_columns
     from calipers.cli.monitor_source import read_rows
 
     while True:
         for table in read_rows(source, places):
             quiet = not monitor.alarm_
-            _take(monitor, table, group)
+            _take(monitor, named_columns(table, choice, beside=group), group)
             after(quiet and monitor.alarm_)
         if follow is None or source == "-":
             return
@@ -144,6 +158,7 @@ def _watch(
 
 def _take(monitor: Monitor, table: pl.DataFrame, group: str | None) -> None:
     from calipers.cli.monitor_columns import groups_of, losses_of, outcomes_of
+    from calipers.exceptions import InputError
     from calipers.performance import GroupMonitor, RiskMonitor
 
     options = monitor.options if isinstance(monitor, GroupMonitor) else {}
@@ -154,6 +169,10 @@ def _take(monitor: Monitor, table: pl.DataFrame, group: str | None) -> None:
         # The option wins: with --alpha the rows' own statements are not the promise.
         alpha = options.get("alpha") if isinstance(monitor, GroupMonitor) else monitor.alpha
         promised = promised if alpha is None else None
+        if alpha is None and promised is None:
+            raise InputError(
+                "the promise is missing: give --alpha (0.1 promises 90 %), or a column promised."
+            )
     if isinstance(monitor, GroupMonitor):
         monitor.update(outcomes, groups_of(table, str(group)), promised)
     elif isinstance(monitor, RiskMonitor):

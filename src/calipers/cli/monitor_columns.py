@@ -6,8 +6,28 @@ import numpy as np
 import polars as pl
 
 from calipers.exceptions import InputError
+from calipers.inputs.files.column_roles import ColumnChoice, assign_roles
 
 _PROBABILITY = "p_"
+
+
+def named_columns(table: pl.DataFrame, choice: ColumnChoice, *, beside: str | None = None) -> pl.DataFrame:
+    """The table with chosen columns under the names that a monitor looks for; ``beside`` keeps its own."""
+    if not choice.chosen:
+        return table
+    roles = assign_roles(table.columns, choice, place="the rows")
+    names: dict[str, str] = {}
+    for argument in ("y_true", "probabilities", "intervals", "covered", "promised", "loss"):
+        for (label, _), column in roles.columns.get(argument, {}).items():
+            if argument == "probabilities" and label == column:
+                raise InputError(
+                    f"--proba must have a star for the class, such as 'score_*', got {column!r}: "
+                    "a monitor sees too few rows at once to tell the positive class."
+                )
+            name = {"probabilities": f"{_PROBABILITY}{label}", "intervals": label}.get(argument, argument)
+            names[column] = name
+    others = [pl.col(beside)] if beside in table.columns and beside not in names else []
+    return table.select(*(pl.col(column).alias(name) for column, name in names.items()), *others)
 
 
 def outcomes_of(table: pl.DataFrame) -> tuple[np.ndarray, np.ndarray | None]:

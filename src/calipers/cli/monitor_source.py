@@ -1,14 +1,13 @@
 """Rows that arrive: lines of a growing file, of the files of a folder, or of standard input.
 
 A place is how far a file has been read: the offset behind its last whole line. Places are stored together
-with the monitor, in one file that is replaced at once: whenever the program is stopped, the stored monitor
-has seen exactly the rows before the stored places.
+with the monitor (`monitor_state`), in one file that is replaced at once: whenever the program is stopped,
+the stored monitor has seen exactly the rows before the stored places.
 """
 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -16,9 +15,7 @@ from typing import IO, Any
 import polars as pl
 
 from calipers.exceptions import InputError
-from calipers.results import write_atomically
 
-SCHEMA = 1
 # Bytes read at once.
 PIECE = 1 << 23
 _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -118,22 +115,3 @@ def _parsed(body: bytes, kind: str, header: str, name: str) -> pl.DataFrame | No
         return pl.read_ndjson(io.BytesIO(body), infer_schema_length=None)
     except (pl.exceptions.PolarsError, ValueError) as error:
         raise InputError(f"{name} cannot be read as {kind} ({str(error).splitlines()[0]}).") from None
-
-
-def load_state(path: Path) -> dict[str, Any] | None:
-    """What was stored, or None when there is nothing yet."""
-    if not path.exists():
-        return None
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a stored monitor ({error}).") from None
-    if not isinstance(stored, dict) or stored.get("schema") != SCHEMA or "monitor" not in stored:
-        raise InputError(f"{path} is not a stored monitor of this version. Give another --state.")
-    return stored
-
-
-def save_state(path: Path, monitor: dict[str, Any], places: Places) -> None:
-    """Monitor and places in one file, replaced at once: it is whole whenever the program is stopped."""
-    document = {"schema": SCHEMA, "monitor": monitor, "places": places}
-    write_atomically(path, json.dumps(document, allow_nan=False))

@@ -176,6 +176,25 @@ def settings_from(config: Path | None) -> Settings:
         raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}.") from None
 
 
+# What a setting is when nobody says it; left out where it follows from the file.
+_WITHOUT = {"seed": 0, "fail_on": "issue"}
+
+
+def words_of(settings: Settings) -> list[str]:
+    """The options that give another command here these settings: what calipers.toml does not say itself."""
+    kept = settings_from(None)
+    words: list[str] = []
+    for name in SETTING_OPTIONS:
+        value = getattr(settings, name)
+        before = getattr(kept, name)
+        if value in (None, [], _WITHOUT.get(name) if before is None else before):
+            continue
+        values = value if isinstance(value, list) else [value]
+        option = f"--{name.replace('_', '-')}"
+        words += [option] if value is True else [option, ",".join(map(str, values))]
+    return words
+
+
 def storage_of(words: Sequence[str] | None) -> dict[str, str]:
     """Options of remote storage from words such as ``endpoint_url=http://127.0.0.1:9000``."""
     found = {}

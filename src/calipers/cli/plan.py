@@ -62,6 +62,10 @@ def sentence(rows: int, question: dict[str, Any]) -> str:
     if question["check"] == "calibration":
         what = f"stated probabilities {abs(effect):g} too {'high' if effect > 0 else 'low'}"
     where = "" if share == 1 else f" in a {share:.3g} share of the rows"
+    if question["check"] == "group":
+        groups = question["n_groups"]
+        part = 1 / groups if share == 1 else share
+        where = f" in one of {groups} groups, which has a {part:.3g} share of the rows,"
     return (
         f"{rows} rows: {what}{where} is found with probability {question['power']:g} "
         f"by a test at level {question['level']:g}."

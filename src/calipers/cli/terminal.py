@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +63,15 @@ def warnings_in_one_line() -> Iterator[None]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def print_audit(found: Audit) -> None:
-    """The verdict, the faults with their evidence and the worst first, the six answers, what to type next."""
+def print_audit(found: Audit, options: Sequence[str] = ()) -> None:
+    """The verdict, the faults with their evidence and the worst first, the six answers, what to type next.
+
+    ``options`` are those of the audit that the next command needs too.
+    """
     console, document = Console(), found.to_dict()
     width = min(console.width, WIDEST)
-    if taken := taken_for(document["about"]):
+    # Of a model: what it was asked for.
+    if taken := taken_for(document["about"]) or [line for line in (found.origin,) if line]:
         for line in taken:
             _print_lines(console, wrapped(line, width), "dim")
         console.print()
@@ -79,7 +83,7 @@ def print_audit(found: Audit) -> None:
     for answer in document["questions"]:
         _print_answer(console, answer, width, repeated=answer["sentence"] in said)
         said.add(answer["sentence"])
-    for line in next_commands(found):
+    for line in next_commands(found, options):
         console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -109,11 +113,11 @@ def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
         console.print(escape(line), style=style, highlight=False, soft_wrap=True)
 
 
-def next_commands(found: Audit) -> list[str]:
+def next_commands(found: Audit, options: Sequence[str] = ()) -> list[str]:
     """What to type next, where the rows came from one file: repair, report, rows."""
     place = Path(found.origin)
     if not found.origin or not found.faults or not place.is_file():
         return []
-    name = shlex.quote(found.origin)
-    commands = [f"calipers repair {name}"] if any(fault.repair for fault in found.faults) else []
-    return ["", "Next:", *(f"  {line}" for line in [*commands, f"calipers audit {name} --html report.html"])]
+    words = shlex.join([found.origin, *options])
+    commands = [f"calipers repair {words}"] if any(fault.repair for fault in found.faults) else []
+    return ["", "Next:", *(f"  {line}" for line in [*commands, f"calipers audit {words} --html report.html"])]

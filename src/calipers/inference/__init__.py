@@ -19,6 +19,7 @@ from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
 from calipers.inference.multiplicity import benjamini_hochberg, bonferroni, holm, sidak, sidak_confidence
+from calipers.inference.normal_law import normal_quantile
 from calipers.inference.null_law import ExactLaw, NullLaw, SimulatedLaw
 from calipers.inference.permutation import PermutationResult, permutation_test, run_sum_permutation_test
 from calipers.inference.poisson_binomial import PoissonBinomialLaw
@@ -26,7 +27,6 @@ from calipers.inference.proportions import (
     Interval,
     binomial_p_value,
     clopper_pearson,
-    normal_quantile,
     wilson,
 )
 from calipers.inference.rank_tests import (

@@ -15,7 +15,7 @@ from scipy import special
 
 from calipers.arrays import RandomState, generator, short_repr
 from calipers.exceptions import InputError
-from calipers.inference.proportions import normal_quantile
+from calipers.inference.normal_law import normal_quantile
 from calipers.inputs import check_confidence, check_count
 
 _CELLS = 1 << 20

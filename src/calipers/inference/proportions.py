@@ -256,24 +256,3 @@ def _counts(successes: Number, n: Number) -> tuple[np.ndarray, np.ndarray]:
             f"got {s[wrong].flat[0]:g} of {n[wrong].flat[0]:g}. Pass counts, not shares."
         )
     return np.minimum(s, n), n
-
-
-def normal_quantile(confidence: float) -> float:
-    """Standard errors to either side of a normal mean that hold it with this confidence.
-
-    Parameters
-    ----------
-    confidence : float
-        Level of the interval.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from calipers.inference import normal_quantile
-    >>> round(normal_quantile(0.95), 6)
-    1.959964
-    """
-    return float(special.ndtri((1.0 + confidence) / 2.0))

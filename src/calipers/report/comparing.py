@@ -57,7 +57,7 @@ def comparison_document(
         "calipers": __version__,
         "names": list(names),
         "rows": rows,
-        "verdict": _verdict(lines, rankings),
+        "verdict": _verdict(lines, rankings, promises or {}),
         "promises": dict(promises or {}),
         "lines": list(lines),
         "rankings": dict(rankings),
@@ -65,14 +65,23 @@ def comparison_document(
     }
 
 
-def _verdict(lines: Sequence[Mapping[str, Any]], rankings: Mapping[str, Mapping[str, Any]]) -> str:
+def _verdict(
+    lines: Sequence[Mapping[str, Any]],
+    rankings: Mapping[str, Mapping[str, Any]],
+    promises: Mapping[str, Mapping[str, Any]],
+) -> str:
     won = [f"{line['winner']} wins by {line['measure']}" for line in lines if line["winner"]]
     for name, ranking in rankings.items():
         shared = ranking["shared_ranks"]
         leaders = [method for method, rank in shared.items() if rank == 1]
         if len(leaders) < len(shared):
             won.append(f"{' and '.join(leaders)} {'leads' if len(leaders) == 1 else 'lead'} by {name}")
-    return "; ".join(won) + "." if won else "No difference beyond noise."
+    if won:
+        return "; ".join(won) + "."
+    broken = [name for name, promise in promises.items() if promise["sentence"]]
+    if broken:  # a difference may be plain to see; it ranks nobody who breaks the promise
+        return f"No winner: {' and '.join(broken)} {'breaks' if len(broken) == 1 else 'break'} the promise."
+    return "No difference beyond noise."
 
 
 def _cells(line: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -49,9 +49,11 @@ def group_digits(text: str) -> str:
     --------
     >>> group_digits("1500.25"), group_digits("-10613").replace(THIN_SPACE, "_")
     ('1500.25', '-10_613')
+    >>> group_digits("+10613.5").replace(THIN_SPACE, "_")
+    '+10_613.5'
     """
     whole, point, rest = text.partition(".")
-    digits = whole.lstrip("-")
+    digits = whole.lstrip("+-")
     if len(digits) < 5 or not digits.isdigit():
         return text
     return whole[: len(whole) - len(digits)] + f"{int(digits):,}".replace(",", THIN_SPACE) + point + rest

@@ -537,3 +537,36 @@ def test_the_size_of_sets_does_not_stand_in_for_difficulty() -> None:
     rows = three_labels()
     found = calipers.audit(rows["y_true"], sets=rows["sets"], random_state=0)
     assert next(f for f in found.findings if f.code == "CAL401").outcome == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("intervals", "by the stated width"),
+        ("size", "by the stated size"),
+        ("quantiles", "by the distance of the outer quantiles"),
+        ("probabilities", "by the largest probability"),
+        ("ease", "by ease"),
+    ],
+)
+def test_every_stand_in_for_difficulty_is_named(stated: str, said: str) -> None:
+    """The table of docs/decisions/0023: widths of noise, so that narrow rows are covered less often."""
+    rng = np.random.default_rng(0)
+    y, half = rng.normal(size=1500), rng.uniform(1.2, 2.2, 1500)
+    ends = np.column_stack([-half, half])
+    label = rng.integers(0, 2, 1500)
+    rows = {
+        "intervals": {"y_true": y, "intervals": ends},
+        "size": {"covered": np.abs(y) <= half, "size": half},
+        "quantiles": {
+            "y_true": y, "quantiles": np.outer(half, [-1, 0, 1]), "quantile_levels": [0.05, 0.5, 0.95]
+        },
+        "probabilities": {
+            "y_true": label, "sets": np.eye(2, dtype=bool)[label] | (rng.random((1500, 2)) < 0.1),
+            "probabilities": rng.dirichlet([1, 1], 1500),
+        },
+        "ease": {"y_true": y, "intervals": ends, "ease": -half},
+    }[stated]  # fmt: skip
+    found = calipers.audit(**rows, random_state=0)
+    sentences = [f.sentence for f in found.findings if f.code in {"CAL401", "CAL508"}]
+    assert any(f"({said})" in sentence for sentence in sentences), sentences

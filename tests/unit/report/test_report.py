@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calipers
-from calipers.report import render_html
+from calipers.report import comparison_document, render_html
 from calipers.report.cards import prose, what_to_add
 from calipers.report.page import measure_name
 from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
@@ -179,3 +179,13 @@ def test_the_dashed_line_of_a_loss_is_not_called_a_promise(found: calipers.audit
     figure = re.search(r'id="picture-loss_along_the_file".*?</figure>', found.to_html(), flags=re.DOTALL)[0]
     assert "mean of all rows" in figure
     assert "the promise" not in figure
+
+
+def test_a_comparison_without_a_winner_says_who_breaks_the_promise() -> None:
+    kept = {"a": {"sentence": ""}, "b": {"sentence": ""}}
+    broken = kept | {"a": {"sentence": "a covers 80 % of the rows and promised 90 %."}}
+    made = {"names": ["a", "b"], "rows": 9, "lines": [], "rankings": {}, "trade_off": {}}
+    assert comparison_document(**made, promises=kept)["verdict"] == "No difference beyond noise."
+    assert comparison_document(**made, promises=broken)["verdict"] == "No winner: a breaks the promise."
+    both = dict.fromkeys("ab", broken["a"])
+    assert comparison_document(**made, promises=both)["verdict"] == "No winner: a and b break the promise."

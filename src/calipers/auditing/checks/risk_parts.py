@@ -215,7 +215,8 @@ FAMILIES = {
         parts=_regions,
     ),
     "difficulty": Family(
-        code="CAL606", title="a part along difficulty exceeds the risk bound", slices="difficulty", word="difficulty",
+        code="CAL606", title="a part along difficulty exceeds the risk bound", slices="difficulty",
+        word="difficulty",
         clean="Neither hard nor easy rows clearly exceed the bound of the mean loss.",
         nothing="All rows are equally easy; there is nothing to compare.", parts=_along_difficulty,
     ),

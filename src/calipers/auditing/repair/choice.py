@@ -14,6 +14,7 @@ from calipers.auditing.repair.partitions import Partition, group_partitions
 from calipers.auditing.repair.recalibration import recalibrations
 from calipers.auditing.repair.rule import RepairRule
 from calipers.inputs.rows import Rows
+from calipers.results.formatting import format_number
 
 FOLDS = 2
 # Slices of fewer rows say too little to decide by.
@@ -24,6 +25,11 @@ SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
 # Findings about slices; the first is about groups.
 SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
+
+
+def _size_text(size: float) -> str:
+    """Four digits; written out where a power of ten would stand."""
+    return format_number(size) if abs(size) >= 1e4 else f"{size:.4g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ class Trial:
         words = [] if self.coverage is None else [f"coverage {self.coverage:.3f}"]
         if self.worst_coverage is not None:
             words.append(f"{self.worst_coverage:.3f} in {self.worst_slice}")
-        words += [] if self.mean_size is None else [f"mean size {self.mean_size:.4g}"]
+        words += [] if self.mean_size is None else [f"mean size {_size_text(self.mean_size)}"]
         words += [f"{name} {value:.4f}" for name, value in self.scores.items() if self.coverage is None]
         return f"{self.name}: {', '.join(words)}"
 

@@ -11,6 +11,7 @@ import numpy as np
 from calipers.arrays import as_numpy, is_frame
 from calipers.auditing.repair.rule import STATEMENTS, RepairRule
 from calipers.exceptions import InputError
+from calipers.fields import FIELDS
 from calipers.inputs.files.column_roles import ColumnChoice, Roles, assign_roles, select_levels
 from calipers.inputs.files.columns_to_arrays import columns_to_arrays
 from calipers.inputs.rows import Rows
@@ -69,7 +70,13 @@ def roles_for(
     wanted = {name: _in_order(roles.columns[name], rule, place) for name in (*rule.needs, *rule.changes)
               if name in roles.columns}  # fmt: skip
     if missing := [name for name in rule.needs if name not in wanted]:
-        raise InputError(f"this repair needs {', '.join(rule.needs)}; {place} has no {missing[0]}.")
+        options = " and ".join(
+            f"--{f.option} (column {f.column})" for f in FIELDS if f.argument == missing[0]
+        )
+        raise InputError(
+            f"this repair needs {', '.join(rule.needs)}; {place} has no {missing[0]}; it has "
+            f"{', '.join(columns[:8])}. Columns with other names are named as for the audit: {options}."
+        )
     if "X" in wanted:
         wanted["X"] = {key: column for key, column in wanted["X"].items() if column in _features(rule)}
     return replace(roles, columns=wanted)

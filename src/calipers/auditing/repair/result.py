@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Lines that `print` shows; everything is in the JSON and in the report.
 _SHOWN_SLICES = 3
 _SHOWN_TRIALS = 6
+# From here on decimals say nothing.
+_NO_DECIMALS = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

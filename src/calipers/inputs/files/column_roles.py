@@ -108,7 +108,9 @@ class Roles:
         for argument, columns in self.columns.items():
             single = fields_of(argument)[0]
             for (label, _), column in columns.items():
-                words[column] = _in_words(single, label)
+                # A single column whose name tells no class is that of the positive one.
+                alone = argument == "probabilities" and len(columns) == 1 and label == column
+                words[column] = "probability of the positive class" if alone else _in_words(single, label)
         return words | dict.fromkeys(self.ignored, "ignored (names its rows)")
 
     def names(self) -> list[str]:
