@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 
 from calipers.exceptions import CalipersWarning
+from calipers.report.earlier import earlier_sentences
 from calipers.report.text_bars import text_bar
 from calipers.report.text_formats import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
@@ -72,6 +73,8 @@ def print_audit(found: Audit) -> None:
             _print_lines(console, wrapped(line, width), "dim")
         console.print()
     _print_lines(console, wrapped(document["verdict"]["sentence"], width), "bold")
+    for sentence in earlier_sentences(found.history):
+        _print_lines(console, wrapped(sentence, width))
     for finding in found.faults:
         _print_fault(console, finding, width)
     console.print()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from calipers.report.cards import (
@@ -18,6 +19,7 @@ from calipers.report.cards import (
 )
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.earlier import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
 from calipers.report.text_formats import (
@@ -51,7 +53,9 @@ POINTS = 240
 _VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
 
 
-def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
+def render_html(
+    document: Mapping[str, Any], *, embedded: bool = False, place: Path | str | None = None
+) -> str:
     """The page, or with ``embedded`` a fragment for a notebook.
 
     Parameters
@@ -60,6 +64,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
         As made by `audit_document`.
     embedded : bool
         Put the page into a frame of its own, so that its style and script cannot touch the notebook's.
+    place : path, optional
+        Where the page will lie: links to the reports of earlier audits start from there.
 
     Returns
     -------
@@ -86,6 +92,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             document=document,
             title=title_of(document),
             about=_about(document),
+            history=earlier_view(document.get("history"), place),
             taken=taken_for(document["about"]),
             marks=MARKS,
             grid=PromiseTable.of(document.get("promises") or ()),

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calipers.report.earlier import earlier_sentences
 from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
 from calipers.results.formatting import format_end, format_low, format_number, format_p_value, format_percent
@@ -69,6 +70,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         f"## {markdown_text(title_of(document))}",
         "\n".join(f"- {markdown_text(line)}" for line in taken_for(document["about"])),
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
+        markdown_text(" ".join(earlier_sentences(document.get("history")))),
         _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
@@ -326,6 +328,8 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     3 rows, regression, alpha 0.1.
     """
     lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
+    for sentence in earlier_sentences(document.get("history")):
+        lines += wrapped(sentence, width)
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     for finding in faults:
         lines += ["", f"{finding['code']} {finding['severity']}: {finding['title']}"]
