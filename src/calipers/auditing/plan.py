@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calipers.auditing.check import Check
+from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.measurements import Design
 from calipers.auditing.questions import QUESTIONS, TITLES
 
 _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises to contain the outcome."
 
 _ADD_DISTRIBUTION = "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities."
+_IN_SETS = {"coverage", "stated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +74,9 @@ def what_to_add(check: Check, design: Design) -> str:
     if design.task not in check.tasks:
         return f"Does not apply to {design.task}."
     if not check.once and not design.promises_of(check.kinds):
-        return (
-            _ADD_DISTRIBUTION
-            if "quantile" in check.kinds and design.task == "regression"
-            else _ADD_PREDICTION
-        )
+        if "quantile" in check.kinds and design.task == "regression":
+            return _ADD_DISTRIBUTION
+        return _ADD_PREDICTION if _IN_SETS.intersection(check.kinds) else ADD_PROBABILITIES
     lacking = set(check.needs) - design.have
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from rich.markup import escape as escape_markup
 from calipers.exceptions import CalipersWarning
 from calipers.report.earlier import earlier_sentences
 from calipers.report.text_bars import text_bar
-from calipers.report.text_formats import MARKS, taken_for, wrapped
+from calipers.report.text_formats import MARKS, next_command, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
@@ -113,9 +112,10 @@ def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
 
 def next_commands(found: Audit) -> list[str]:
     """What to type next, where the rows came from one file: repair, report, rows."""
-    place = Path(found.origin)
-    if not found.origin or not found.faults or not place.is_file():
+    if not found.origin or not found.faults or not Path(found.origin).is_file():
         return []
-    name = shlex.quote(found.origin)
-    commands = [f"calipers repair {name}"] if any(fault.repair for fault in found.faults) else []
-    return ["", "Next:", *(f"  {line}" for line in [*commands, f"calipers audit {name} --html report.html"])]
+    about = found.to_dict()["about"]
+    names = ["repair"] if any(fault.repair for fault in found.faults) else []
+    lines = [next_command(name, about) for name in names]
+    lines += [f"{command} --html report.html" for command in [next_command("audit", about)] if command]
+    return ["", "Next:", *(f"  {line}" for line in lines)] if lines else []

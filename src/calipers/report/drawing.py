@@ -15,7 +15,6 @@ from calipers.report.drawing_plane import draw_plane
 from calipers.report.svg_axes import (
     BOTTOM,
     HEIGHT,
-    LETTER,
     RIGHT,
     TOP,
     WIDTH,
@@ -119,7 +118,7 @@ def _axis_names(curve: Mapping[str, Any], left: float, below: float) -> str:
     up = shortened(curve["y_label"], WIDTH - 8)
     long = text_width(curve["x_label"]) > WIDTH - 8
     across = shortened(curve["x_label"], (WIDTH - 8) / (SMALL if long else 1))
-    half = LETTER / 2 * len(across) * (SMALL if long else 1)
+    half = text_width(across) / 2 * (SMALL if long else 1)
     centre = min(max((left + WIDTH - RIGHT) / 2, half), WIDTH - half)
     style = "name small" if long else "name"
     return text(2, 12, up, style="name") + text(

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from calipers.report.measure_names import measure_name
 from calipers.results.formatting import format_count, format_number
+from calipers.results.promise_table import slice_name
 
 # What a reader is told of a change, in this order.
 CHANGES = {
@@ -78,7 +79,7 @@ def moment(at: str) -> str:
 
 def _changes(change: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     told = [
-        (words, [" · ".join(filter(None, pair)) for pair in change[kind]])
+        (words, [pair_name(*pair) for pair in change[kind]])
         for kind, words in CHANGES.items()
         if change[kind]
     ]
@@ -88,6 +89,17 @@ def _changes(change: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     ]
     told += [("Numbers changed", numbers)] if numbers else []
     return told or [("Changed", [NOTHING])]
+
+
+def pair_name(promise: str, part: str) -> str:
+    """A promise and its slice as one name.
+
+    Examples
+    --------
+    >>> pair_name("probability of class 1", "score"), pair_name("CAL101", "")
+    ('probability of class 1 · stated probability', 'CAL101')
+    """
+    return " · ".join(filter(None, (promise, slice_name(part))))
 
 
 def _line(run: Mapping[str, Any], folder: str, place: Path | str | None) -> dict[str, Any]:

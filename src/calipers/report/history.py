@@ -8,11 +8,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from calipers.report.earlier import link_to
+from calipers.report.earlier import link_to, pair_name
 from calipers.report.measure_names import measure_name
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import make_axis
 from calipers.results.formatting import format_count, format_interval, format_number, format_p_value
+from calipers.results.promise_table import slice_name
 
 WIDTH, HEIGHT, EDGE = 300, 56, 7
 # Room right of a course for the values of its lower and upper edge.
@@ -94,7 +95,7 @@ def _promise(line: Mapping[str, Any], when: Sequence[str]) -> list[dict[str, str
     name = " ".join(filter(None, (line["promise"], line["title"])))
     return [
         _cell(name),
-        _cell(line["slice"]),
+        _cell(slice_name(line["slice"])),
         _cell(line["now"], style=line["now"].replace(" ", "-")),
         _cell(_value(line["points"][-1])),
         _cell("never" if first is None else when[first]),
@@ -124,8 +125,7 @@ def _changes(change: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if change is None:
         return None
     named = {
-        key: [" · ".join(filter(None, pair)) for pair in change[key]]
-        for key in ("broken", "mended", "appeared", "gone")
+        key: [pair_name(*pair) for pair in change[key]] for key in ("broken", "mended", "appeared", "gone")
     }
     numbers = sorted(change["numbers"], key=lambda line: not line["changed"])
     return named | {"numbers": [_number_change(line) for line in numbers]}

@@ -27,6 +27,7 @@ from calipers.report.text_formats import (
     candidate_row,
     change_row,
     estimate_row,
+    next_command,
     repair_codes,
     repair_outcome,
     taken_for,
@@ -34,7 +35,7 @@ from calipers.report.text_formats import (
 )
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
-from calipers.results.promise_table import ANSWER_MARKS
+from calipers.results.promise_table import ANSWER_MARKS, slice_name
 from calipers.results.serialization import encode
 
 # What the names of the numbers mean, per question; the methods say how each was made.
@@ -102,6 +103,7 @@ def render_html(
             clean_checks=fine_checks(document),
             measured_checks=measured_checks(document),
             repair_codes=repair_codes(document["findings"]),
+            repair_command=next_command("repair", document["about"]),
             remedies=what_to_add(document),
             other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
@@ -172,6 +174,7 @@ def _environment() -> Any:
 
     made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters["prose"] = prose
+    made.filters["slice_name"] = slice_name
     made.filters["p_in_words"] = p_in_words
     return made
 

@@ -12,9 +12,10 @@ import pytest
 import calipers
 from calipers.report import render_html
 from calipers.report.cards import prose, what_to_add
+from calipers.report.drawing import draw
 from calipers.report.page import measure_name
-from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
-from calipers.report.text_formats import estimate_row
+from calipers.report.svg_axes import date_axis, kept_labels, make_axis, shortened, text_width
+from calipers.report.text_formats import estimate_row, next_command, taken_for
 from calipers.results import Estimate
 
 
@@ -179,3 +180,58 @@ def test_the_dashed_line_of_a_loss_is_not_called_a_promise(found: calipers.audit
     figure = re.search(r'id="picture-loss_along_the_file".*?</figure>', found.to_html(), flags=re.DOTALL)[0]
     assert "mean of all rows" in figure
     assert "the promise" not in figure
+
+
+def test_one_far_wider_interval_does_not_squeeze_the_others() -> None:
+    n = 6
+    high = np.where(np.arange(n) == 3, 1.0, 0.05)
+    curve = {
+        "x": np.arange(n), "y": np.zeros(n), "low": -high, "high": high, "null_low": None, "null_high": None,
+        "y_label": "happened minus stated", "details": {},
+    }  # fmt: skip
+    picture = {
+        "name": "p", "title": "t", "kind": "intervals", "labels": [f"group {i}" for i in range(n)],
+        "reference": 0.0, "curves": [curve],
+    }  # fmt: skip
+    svg = draw(picture)
+    bars = [
+        (float(a), float(b)) for a, b in re.findall(r'<line class="line c0" x1="([\d.]+)" x2="([\d.]+)"', svg)
+    ]
+    assert len(bars) == n
+    assert all(8 <= a < b <= 380 - 16 for a, b in bars)
+    assert bars[0][1] - bars[0][0] > 300  # most of the drawing
+    assert svg.count("<polyline") == 2  # an arrow at either end of the one that goes on
+
+
+@pytest.mark.parametrize(
+    "words", ["WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", "北京" * 30, "i" * 200, "0123456789" * 9]
+)
+def test_a_name_is_cut_where_its_letters_would_not_fit(words: str) -> None:
+    short = shortened(words, 200)
+    assert short.endswith("…")
+    assert text_width(short) <= 200 < text_width(words)
+    assert shortened(words[:3], 200) == words[:3]
+
+
+def test_a_kept_promise_with_a_note_leads_to_its_card() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 20_000)
+    y = (rng.random(20_000) < np.clip(p - 0.02, 0, 1)).astype(int)
+    page = calipers.audit(y, probabilities=p, random_state=0).to_html()
+    assert 'class="fault note" id="fault-CAL503"' in page
+    assert re.search(r'class="cell kept".*?<a href="#fault-CAL503">.*?kept, with a note</a>', page, re.DOTALL)
+
+
+def test_the_next_command_keeps_the_level_and_the_calibration_rows() -> None:
+    about = {"source": "a.csv", "columns": {"y_true": "outcome"}, "alphas": [0.05], "n_calibration": 500}
+    assert next_command("repair", about) == "calipers repair a.csv --alpha 0.05 --n-calibration 500"
+    assert next_command("repair", about | {"columns": {}}) == ""
+    assert next_command("audit", about | {"source": "a*.csv"}) == ""
+    assert next_command("audit", about | {"source": "a.csv, b.csv"}) == ""
+
+
+def test_columns_of_many_classes_are_one_entry() -> None:
+    columns = {f"set_{name}": f"sets of class {name}" for name in "abc"} | {"p_1": "probabilities of class 1"}
+    assert taken_for({"columns": columns}) == [
+        "sets of 3 classes: set_a, set_b, set_c; probabilities of class 1: p_1"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ TIME_TOLERANCE = 1.5
 _PIECES = 20
 _NULL_LEVEL = 0.95
 _FEWEST_ROWS = 40
+# Date, hour and minute, and seconds that are not 0.
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0*)?(?![\d.])|(:\d\d(?:\.\d+)?))?")
 
 
 def over_time(m: Measurements, promise: Promise) -> CheckResult:
@@ -67,7 +70,8 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         )  # fmt: skip
     calibrate = question == "probabilities"
     return CheckResult(
-        **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
+        **base, **_numbers(m, promise, side, change, p), clean=_clean(promise),
+        where=f"since {time_words(since)}",
         repair=repairs.calibrate() if calibrate else repairs.reconformalise(m.task, promise.alpha),
         pictures=(picture,), rows=lambda rows: _after(rows, change),
     )  # fmt: skip
@@ -90,6 +94,17 @@ def plain_time(value: Any) -> Any:
     if not isinstance(value, (float, int, np.number)):
         return value
     return int(value) if float(value).is_integer() else float(value)
+
+
+def time_words(value: Any) -> str:
+    """A time in a sentence: date and time of day with a blank between them, seconds only where there are any.
+
+    Examples
+    --------
+    >>> time_words(np.datetime64("2026-05-16T12:24:00")), time_words("2026-05-16T00:00:00"), time_words(3.0)
+    ('2026-05-16 12:24', '2026-05-16 00:00', '3')
+    """
+    return _ISO.sub(lambda t: f"{t[1]} {t[2]}{t[3] or ''}", str(plain_time(value)))
 
 
 def _after(rows: Rows, change: Estimate) -> np.ndarray:
@@ -172,7 +187,10 @@ def _gap(side: PromiseRows, mask: np.ndarray, confidence: float) -> tuple[float,
 
 
 def _sentence(promise: Promise, change: Estimate, shares: list[float], means: list[float]) -> str:
-    since, until = (plain_time(change.details.get(key)) for key in ("changed_at", "until"))
+    since, until = (
+        None if change.details.get(key) is None else time_words(change.details[key])
+        for key in ("changed_at", "until")
+    )
     when = f"Since {since}" if until is None else f"From {since} to {until}"
     if promise.kind == "quantile":
         return (
