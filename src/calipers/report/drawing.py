@@ -31,7 +31,7 @@ from calipers.report.svg_axes import (
     text,
     text_width,
 )
-from calipers.results.picture_data import histogram_of, is_reliability
+from calipers.results.picture_data import has_diagonal, histogram_of, is_reliability
 
 LEGEND_ROW, COLOURS = 18, 4
 HISTOGRAM = 46
@@ -60,7 +60,7 @@ def _draw_curves(picture: Mapping[str, Any]) -> str:
     parts += [_band(curve, "null_low", "null_high", x, y, "null") for curve in curves]
     if reference is not None:
         parts.append(line(left, WIDTH - RIGHT, y(reference), y(reference), "promise"))
-    if reliability:
+    if has_diagonal(curves[0]):
         parts.append(_diagonal(x_axis, y_axis, x, y))
     for position, curve in enumerate(curves):
         parts.append(_curve(picture["kind"], curve, x, y, f"c{position % COLOURS}"))

@@ -29,6 +29,8 @@ ROW, BELOW, LEFT = 34, 40, 8
 MOST_ROWS = 12
 # An interval so many times as wide as the usual one runs out of the drawing instead of squeezing the others.
 _WIDEST = 4.0
+# Names that begin alike are told apart by their ends.
+_TAIL = 9
 
 
 def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
@@ -76,18 +78,27 @@ def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, 
         parts.append(rectangle(start, at - 7, end - start, 14, "null"))
     if reference is not None:
         parts.append(line(x(reference), x(reference), at - 6, at + 7, "promise"))
-    short = shortened(label, room)
+    short = shortened(label, room, tail=_TAIL)
     parts.append(text(LEFT, top + 14, short, style="name"))
     parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end"))
     low, high, value = _ends(curve, i)
-    two_sided = bool((curve.get("details") or {}).get("two_sided"))
-    off = reference is not None and (high < reference or (two_sided and low > reference))
-    colour = "bad" if off else "c0"
+    colour = "bad" if _is_off(curve, low, high, reference) else "c0"
     if math.isfinite(low) and math.isfinite(high):
         parts.append(_bar(low, high, axis, x, at, colour))
     if math.isfinite(value):
         parts.append(f'<circle class="dot {colour}" cx="{x(value):.1f}" cy="{at:.1f}" r="4"/>')
     return "".join(parts)
+
+
+def _is_off(curve: Mapping[str, Any], low: float, high: float, reference: float | None) -> bool:
+    """Whether a whole interval lies on a wrong side of the promise: below it, for losses above, or either."""
+    if reference is None:
+        return False
+    details = curve.get("details") or {}
+    above, below = low > reference, high < reference
+    if details.get("two_sided"):
+        return above or below
+    return above if details.get("worse") == "above" else below
 
 
 def _bar(low: float, high: float, axis: Axis, x: Scale, at: float, colour: str) -> str:

@@ -35,6 +35,7 @@ from calipers.report.text_formats import (
 )
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
+from calipers.results.picture_data import has_diagonal
 from calipers.results.promise_table import ANSWER_MARKS, slice_name
 from calipers.results.serialization import encode
 
@@ -218,7 +219,7 @@ def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
     if any(curve["null_high"] is not None for curve in curves):
         keys.append(("null", "a valid predictor"))
-    if picture["reference"] is not None or curves[0]["x_label"] == "stated probability":
+    if picture["reference"] is not None or has_diagonal(curves[0]):
         keys.append(("promise", _reference_words(picture)))
     if any(curve["low"] is not None and curve["confidence"] for curve in curves):
         keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
@@ -270,8 +271,10 @@ def _cells(
         cells[0] = picture["labels"][i]
     elif curve["details"].get("dates"):
         cells[0] = moment_of(float(curve["x"][i])).strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
-    values = (curve["details"].get(key, ()) for key in extra)
-    return cells + [format_number(float(column[i])) if len(column) else "" for column in values]
+    for key in extra:
+        column, form = curve["details"].get(key, ()), format_count if key == "rows" else format_number
+        cells.append(form(float(column[i])) if len(column) else "")
+    return cells
 
 
 def _slider(document: Mapping[str, Any]) -> list[dict[str, Any]]:

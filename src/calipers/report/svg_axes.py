@@ -211,9 +211,17 @@ def opening(height: float, title: str, description: str = "") -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(said, quote=True)}">'
 
 
-def shortened(words: str, room: float) -> str:
-    """The words, cut where they would not fit into so many pixels."""
+def shortened(words: str, room: float, *, tail: int = 0) -> str:
+    """The words, cut where they would not fit into so many pixels; ``tail`` letters of their end are kept.
+
+    Examples
+    --------
+    >>> shortened("customers of branch 7", 100), shortened("customers of branch 7", 100, tail=3)
+    ('customers…', 'custome…h 7')
+    """
     if text_width(words) <= room:
         return words
-    kept = next((n for n in range(len(words), 1, -1) if text_width(words[:n] + "…") <= room), 1)
-    return words[:kept] + "…"
+    end = words[len(words) - tail :]
+    cuts = range(len(words) - tail, 1, -1)
+    kept = next((n for n in cuts if text_width(words[:n].rstrip() + "…" + end) <= room), 1)
+    return words[:kept].rstrip() + "…" + end

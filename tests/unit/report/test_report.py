@@ -11,7 +11,7 @@ import pytest
 
 import calipers
 from calipers.report import render_html
-from calipers.report.cards import prose, what_to_add
+from calipers.report.cards import fault_cards, prose, what_to_add
 from calipers.report.drawing import draw
 from calipers.report.page import measure_name
 from calipers.report.svg_axes import date_axis, kept_labels, make_axis, shortened, text_width
@@ -211,6 +211,62 @@ def test_a_name_is_cut_where_its_letters_would_not_fit(words: str) -> None:
     assert short.endswith("…")
     assert text_width(short) <= 200 < text_width(words)
     assert shortened(words[:3], 200) == words[:3]
+
+
+@pytest.fixture(scope="module")
+def quantiles() -> calipers.auditing.Audit:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, 1500)
+    stated = np.tile([-1.2816, 0.0, 1.2816], (1500, 1))
+    y = rng.normal(size=1500) + np.where(x > 0, np.maximum(0, rng.normal(size=1500)), 0.0)
+    return calipers.audit(
+        y, quantiles=stated, quantile_levels=(0.1, 0.5, 0.9), groups=np.where(x > 0, "a", "b"), random_state=0
+    )
+
+
+def test_a_fault_of_one_quantile_shows_the_picture_of_that_quantile(
+    quantiles: calipers.auditing.Audit,
+) -> None:
+    document = quantiles.to_dict()
+    (card,) = (card for card in fault_cards(document, document["pictures"]) if card["code"] == "CAL504")
+    assert card["picture"]["title"].endswith(card["details"]["promise"])
+    assert card["picture"]["curves"][0]["y_label"] == "share of outcomes at or below"
+
+
+def test_the_diagonal_that_a_caption_speaks_of_is_drawn(quantiles: calipers.auditing.Audit) -> None:
+    (picture,) = (p for p in quantiles.to_dict()["pictures"] if p["name"] == "CAL507_quantiles")
+    (x1, x2, y1, y2) = map(
+        float,
+        re.search(r'class="promise" x1="(\S+)" x2="(\S+)" y1="(\S+)" y2="(\S+)"', draw(picture)).groups(),
+    )
+    assert x1 < x2
+    assert y1 > y2
+
+
+def test_a_group_above_its_bound_is_marked_and_the_bound_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    group = np.arange(1200) % 3
+    loss = np.clip(rng.beta(1, 9, 1200) + 0.2 * (group == 1) - 0.05 * (group == 2), 0, 1)
+    found = calipers.audit(loss=loss, bound=0.1, groups=group, random_state=0).to_dict()
+    cards = {card["code"]: card["picture"] for card in fault_cards(found, found["pictures"])}
+    by_group = draw(cards["CAL603"])
+    assert by_group.count('class="dot bad"') == 1  # group 1 alone lies above the bound
+    assert 'class="line bad"' in cards["CAL602"]["svg"]
+    assert 'class="promise"' in cards["CAL602"]["svg"]
+    assert "the promise" in cards["CAL602"]["caption"]
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    names = [f"customers of the northern branch, number {i}" for i in (1, 2)]
+    assert len({shortened(name, 200, tail=9) for name in names}) == 2
+    assert all(text_width(shortened(name, 200, tail=9)) <= 200 for name in names)
+
+
+def test_a_repair_stands_before_what_is_still_wrong() -> None:
+    y, group = np.random.default_rng(0).normal(size=900), np.arange(900) % 3
+    intervals = np.where(group == 1, 1.0, 1.7)[:, None] * [-1.0, 1.0]
+    page = calipers.audit(y, intervals=intervals, groups=group, random_state=0).repair().to_html()
+    assert page.index("What the repair changed") < page.index('id="faults"')
 
 
 def test_a_kept_promise_with_a_note_leads_to_its_card() -> None:

@@ -24,6 +24,7 @@ from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
 from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
+from calipers.results.formatting import format_count
 
 CODE, TITLE = "CAL205", "a true class is under-covered"
 NOT_PROMISED = "even a perfect predictor does not cover every true class equally often: no test"
@@ -75,7 +76,7 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
         },
     )  # fmt: skip
     ends = "between " + " and ".join(
-        f"{100 * float(parts.shares[at]):.1f} % of {float(parts.rows[at]):.0f} rows in {parts.labels[at]}"
+        f"{100 * float(parts.shares[at]):.1f} % of {format_count(parts.rows[at])} rows in {parts.labels[at]}"
         for at in (worst, best)
     )
     if parts.shares[worst] == parts.shares[best]:

@@ -211,6 +211,8 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
 def _picture(
     m: Measurements, promise: Promise, side: PromiseRows, times: np.ndarray, base: dict[str, Any]
 ) -> Picture:
+    shown = "outcomes at or below the quantile" if promise.kind == "quantile" else "coverage"
+    what = "happened minus stated" if promise.per_row else shown
     order = np.argsort(side.rows["time"], kind="stable")
     pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
@@ -224,17 +226,16 @@ def _picture(
         x=centres / 1e6 if dated else centres,
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
-        y_label="happened minus stated" if promise.per_row else "coverage", null_level=_NULL_LEVEL,
+        y_label=what, null_level=_NULL_LEVEL,
         null_low=np.maximum(shift - band, -1.0), null_high=np.minimum(shift + band, 1.0),
         method="pieces of equally many rows, Clopper-Pearson; normal band of kept promises",
         details={"dates": dated, "rows": np.array([len(piece) for piece in pieces])},
     )  # fmt: skip
-    what = "Happened minus stated" if promise.per_row else "Coverage"
     return Picture(
         name=f"{base['code']}_over_time_{promise.key}", question=base["question"],
-        title=f"{what} over time{promise.tag}", kind="points", curves=(curve,), reference=shift,
+        title=f"{what.capitalize()} over time{promise.tag}", kind="points", curves=(curve,), reference=shift,
         caption="Pieces of equally many rows, earliest first; at the line the promise is kept.",
-        labels=tuple(str(times[piece[len(piece) // 2]]) for piece in pieces),
+        labels=tuple(time_words(times[piece[len(piece) // 2]]) for piece in pieces),
     )  # fmt: skip
 
 

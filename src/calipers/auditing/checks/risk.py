@@ -139,6 +139,7 @@ def _picture(m: Measurements, labels: list[str], means: list[Estimate]) -> Pictu
         y=np.array([float(means[k]) for k in order]), low=np.array([means[k].low or 0.0 for k in order]),
         high=np.array([means[k].high or 0.0 for k in order]), confidence=m.confidence, x_label="group",
         y_label="mean loss", method="intervals for rows of a known range that hold at once (Sidak)",
+        details={"worse": "above"},
     )  # fmt: skip
     return Picture(
         name="CAL603_loss_by_group", question=QUESTION, title="Mean loss by group", kind="intervals",
