@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -65,3 +66,24 @@ def test_bad_input_is_two(tmp_path, capsys):
     assert main(["history", str(tmp_path)]) == 2
     assert "holds no audits" in capsys.readouterr().err
     assert main(["history", str(tmp_path), "--fail-on", "CAL999"]) == 2
+
+
+def test_the_report_follows_the_audits_before_it(folder, tmp_path, capsys):
+    file = write_rows(tmp_path / "mended.csv", 0.9, 3)
+    assert main(["audit", file, "--history", str(folder), "--out", str(tmp_path / "out")]) == 0
+    assert "0 newly broken, 1 no longer broken" in capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="(\.\./kept/[^"]+)"', page)
+    assert len(links) == 3
+    assert all((tmp_path / "out" / link).is_file() for link in links)
+    document = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
+    assert document["history"]["count"] == 3
+    main(["history", str(folder), "--quiet"])
+    course = (folder / "history.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'<a href="[^"/]+\.html"', course)) == 4
+
+
+def test_a_file_in_place_of_the_history_is_refused_before_the_work(tmp_path, capsys):
+    (tmp_path / "kept").write_text("")
+    assert main(["audit", "no such file.csv", "--history", str(tmp_path / "kept")]) == 2
+    assert "the history must be a folder" in capsys.readouterr().err

@@ -40,7 +40,7 @@ def assemble(
     per_result = findings_of(results, rows=m.n, min_rows=min_rows)
     chosen = leading(per_result, results)
     told = told_once(
-        [_counted_once(per_result[k], results) for k in chosen.values()],
+        [_counted_once(per_result[k], results[k], results) for k in chosen.values()],
         binary=len(m.classes) == 2,
         vanishes=lambda code, other: _vanishes(m, results[chosen[code]], results[chosen[other]]),
     )
@@ -85,8 +85,11 @@ def leading(per_result: Sequence[Finding], results: Sequence[CheckResult]) -> di
     return best
 
 
-def _counted_once(finding: Finding, results: Sequence[CheckResult]) -> Finding:
-    """The finding with the number of promises it was chosen from."""
+def _counted_once(finding: Finding, chosen: CheckResult, results: Sequence[CheckResult]) -> Finding:
+    """The finding with its pictures and the number of promises it was chosen from."""
+    if chosen.pictures:
+        pictures = [picture.name for picture in chosen.pictures]
+        finding = replace(finding, details=dict(finding.details) | {"pictures": pictures})
     subject = next(result.subject for result in results if result.code == finding.code)
     many = sum(result.subject == subject for result in results)
     return replace(finding, details=dict(finding.details) | {"levels": many}) if many > 1 else finding

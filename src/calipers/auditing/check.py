@@ -13,6 +13,7 @@ from calipers.inference import State
 
 States: TypeAlias = dict[str, State]
 CheckResults: TypeAlias = CheckResult | Iterable[CheckResult]
+ADD_PROBABILITIES = "Add probabilities: one column per class, or the positive class of two."
 
 
 def _no_states(*_: object) -> States:

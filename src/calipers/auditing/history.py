@@ -42,16 +42,19 @@ class Run:
     Parameters
     ----------
     at : datetime
-        When the audit was made: what the file says, else when the file was written. With a time zone.
+        When the audit was made: what the file says, else when the file was written. In UTC.
     file : str
         Its file.
     document : mapping
         The JSON of the audit.
+    report : str, optional
+        Its report, a file of the same folder, where there is one.
     """
 
     at: dt.datetime
     file: str
     document: Mapping[str, Any]
+    report: str | None = None
 
     @property
     def faults(self) -> list[Mapping[str, Any]]:
@@ -95,6 +98,8 @@ class AuditHistory:
         At least one.
     passed_over : dict
         File -> why it was not read.
+    folder : str
+        Where the files lie, as it was given.
 
     Examples
     --------
@@ -112,6 +117,7 @@ class AuditHistory:
 
     runs: Sequence[Run]
     passed_over: Mapping[str, str]
+    folder: str = ""
 
     def __repr__(self) -> str:
         first, last = self.runs[0].at, self.runs[-1].at
@@ -121,8 +127,11 @@ class AuditHistory:
         """What changed between two runs; None when there is only one."""
         if len(self.runs) < 2:
             return None
-        before, after = self.runs[first], self.runs[second]
-        return changes_between((before.answers(), before.numbers()), (after.answers(), after.numbers()))
+        return _changes(self.runs[first], self.runs[second])
+
+    def followed_by(self, run: Run) -> Change:
+        """What changed from the last run to one that is not kept yet."""
+        return _changes(self.runs[-1], run)
 
     def newly_broken(self) -> list[tuple[str, str]]:
         """Promises that the last run broke and the one before did not; all broken ones of a single run."""
@@ -139,6 +148,7 @@ class AuditHistory:
             "schema": SCHEMA,
             "kind": "AuditHistory",
             "calipers": __version__,
+            "folder": self.folder,
             "runs": [_run_line(run) for run in self.runs],
             "promises": _promises([run.answers() for run in self.runs]),
             "numbers": _series([run.numbers() for run in self.runs]),
@@ -152,12 +162,17 @@ class AuditHistory:
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no network, written to ``path`` when one is given."""
-        return also_written(render_history(self.to_dict()), path)
+        return also_written(render_history(self.to_dict(), place=path), path)
+
+
+def _changes(before: Run, after: Run) -> Change:
+    return changes_between((before.answers(), before.numbers()), (after.answers(), after.numbers()))
 
 
 def keep_audit(
-    audit: Audit, folder: Path | str, *, fail_on: str = "issue", missed: bool = False, at: Any = None
-) -> Path:
+    audit: Audit, folder: Path | str, *, fail_on: str = "issue", missed: bool = False, at: Any = None,
+    report: bool = False,
+) -> Path:  # fmt: skip
     """Put the JSON of an audit into the folder of a history, under the time it was made.
 
     Parameters
@@ -172,6 +187,8 @@ def keep_audit(
         Whether a fault reached it.
     at : datetime, optional
         When the audit was made; now unless given.
+    report : bool
+        Keep the report beside it under the same name, so that later reports link to it.
 
     Returns
     -------
@@ -190,19 +207,27 @@ def keep_audit(
     >>> file.suffix
     '.json'
     """
-    place, now = Path(folder), at or dt.datetime.now(dt.UTC)
-    if place.exists() and not place.is_dir():
-        raise InputError(f"the history must be a folder, got the file {place}. Give another place.")
+    place, now = check_history(Path(folder)), at or dt.datetime.now(dt.UTC)
     place.mkdir(parents=True, exist_ok=True)
     document = json.loads(audit.to_json())
-    document.pop("pictures", None)
+    for part in ("pictures", "history"):
+        document.pop(part, None)
     document["kept"] = {"at": now.isoformat(), "fail_on": fail_on, "missed": missed}
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(document["about"]["source"] or "audit").stem)[:40]
     name = f"{now.astimezone(dt.UTC):%Y%m%dT%H%M%S%fZ}-{stem}"
     path, copies = place / f"{name}.json", 1
     while path.exists():
         path, copies = place / f"{name}-{copies}.json", copies + 1
+    if report:
+        audit.to_html(path.with_suffix(".html"))
     return write_atomically(path, json.dumps(document, allow_nan=False))
+
+
+def check_history(folder: Path) -> Path:
+    """The folder of a history, which may not be there yet; a file in its place is refused."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"the history must be a folder, got the file {folder}. Give another place.")
+    return folder
 
 
 def read_history(folder: Path | str) -> AuditHistory:
@@ -246,7 +271,7 @@ def read_history(folder: Path | str) -> AuditHistory:
     if not runs:
         told = f" ({len(passed_over)} other files were passed over)" if passed_over else ""
         raise InputError(f"{place} holds no audits{told}. Keep them with calipers audit --history {place}.")
-    return AuditHistory(sorted(runs, key=lambda run: (run.at, run.file)), passed_over)
+    return AuditHistory(sorted(runs, key=lambda run: (run.at, run.file)), passed_over, str(folder))
 
 
 def _read(file: Path) -> Run:
@@ -257,10 +282,18 @@ def _read(file: Path) -> Run:
     at = dt.datetime.fromisoformat(kept["at"]) if "at" in kept else None
     if at is None:
         at = dt.datetime.fromtimestamp(file.stat().st_mtime, dt.UTC)
-    run = Run(at if at.tzinfo else at.replace(tzinfo=dt.UTC), file.name, document)
+    at = at.astimezone(dt.UTC) if at.tzinfo else at.replace(tzinfo=dt.UTC)
+    run = Run(at, file.name, document, _report_beside(file))
     # A file that lacks what the page needs is found out here, not halfway through.
     _run_line(run), run.answers(), _series([run.numbers()])
     return run
+
+
+def _report_beside(file: Path) -> str | None:
+    """The page of the same name; a name that is no text cannot stand in a page."""
+    page = file.with_suffix(".html")
+    readable = page.name.isprintable() and page.is_file()
+    return page.name if readable else None
 
 
 def _why(error: Exception) -> str:
@@ -284,6 +317,7 @@ def _run_line(run: Run) -> dict[str, Any]:
     return {
         "at": run.at.isoformat(),
         "file": run.file,
+        "report": run.report,
         "source": about["source"],
         "rows": about["rows"],
         "counts": run.document["verdict"]["counts"],

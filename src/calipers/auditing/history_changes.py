@@ -107,7 +107,7 @@ def _numbers(before: Numbers, after: Numbers) -> list[NumberChange]:
     shared = [
         (name, float(before[name]["value"]), float(after[name]["value"]))
         for name in after
-        if name in before and _is_number(before[name]["value"]) and _is_number(after[name]["value"])
+        if name in before and _is_number(before[name].get("value")) and _is_number(after[name].get("value"))
     ]
     raw = np.array([_p_value(before[name], after[name]) for name, _, _ in shared])
     adjusted = holm(raw) if np.isfinite(raw).any() else raw

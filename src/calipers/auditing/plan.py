@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calipers.auditing.check import Check
+from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.measurements import Design
 from calipers.auditing.questions import QUESTIONS, TITLES
 
@@ -13,7 +13,7 @@ _ADD_PREDICTION = "Add sets, p_values or intervals: what the predictor promises 
 
 # Task -> what states probabilities.
 _ADD_PROBABILITIES = {
-    "classification": "Add probabilities: one column per class, or the positive class of two.",
+    "classification": ADD_PROBABILITIES,
     "regression": "Add quantiles (q_<level>) or pit, to read the predictive distribution as probabilities.",
     "outcomes": "Add promised: the probability that was promised for every row.",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ class Audit(Plotted):
         Code -> which rows its fault is about; see `rows_of`.
     columns : mapping
         Column -> what it was taken for, for rows that were read from files.
+    history : mapping, optional
+        The audits before this one, where a history was given; see `after`.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Audit(Plotted):
     promises: PromiseTable = field(default_factory=lambda: PromiseTable(()))
     selectors: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    history: Mapping[str, Any] | None = None
 
     def rows_of(self, code: str) -> np.ndarray:
         """Which rows a fault is about, as bool (n,); of streamed rows those of the sample.
@@ -173,7 +176,20 @@ class Audit(Plotted):
             ],
             promises=self.promises.to_dict(),
             examples=examples(self),
+            history=self.history,
         )
+
+    def after(self, folder: Path | str) -> Audit:
+        """The same audit as the next of a history: reports tell what changed and link to the earlier ones.
+
+        Parameters
+        ----------
+        folder : path
+            Holds what `keep_audit` wrote; without an earlier audit nothing is added.
+        """
+        from calipers.auditing.earlier_audits import earlier_audits
+
+        return replace(self, history=earlier_audits(self.to_dict(), folder))
 
     def to_json(self, path: Path | str | None = None) -> str:
         """Everything as strict JSON; also written to the path when one is given."""
@@ -185,7 +201,7 @@ class Audit(Plotted):
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One self-contained page; also written to the path when one is given."""
-        return also_written(render_html(self.to_dict()), path)
+        return also_written(render_html(self.to_dict(), place=path), path)
 
     def repair(self, *, held_out: float = 0.5) -> Repair:
         """Repair the faults on a part of the rows and compare on the rest; see `Repair`.

@@ -37,7 +37,11 @@ GithubOption = Annotated[
     bool, typer.Option("--github", help="Print GitHub annotations; fill the step summary.")
 ]
 HistoryOption = Annotated[
-    Path | None, typer.Option("--history", help="Folder that keeps this audit for calipers history.")
+    Path | None,
+    typer.Option(
+        "--history",
+        help="Folder that keeps this audit for calipers history; the report tells what changed since then.",
+    ),
 ]
 RowsOption = Annotated[
     Path | None, typer.Option("--rows", help="Folder for the rows behind every fault, a file per code.")
@@ -91,6 +95,10 @@ def command(
 
     outputs = planned(out, html, markdown, force=force)
     check_rows(rows, rows_format)
+    if history is not None:
+        from calipers.auditing.history import check_history
+
+        check_history(history)
     place = engine if cache is None else resumable(cache, engine)
     if model is not None:
         from calipers.cli.audited_model import run_model
@@ -107,6 +115,8 @@ def command(
         if plan:
             return show_plan(source, streamed=streamed)
         found = run(source, settings, engine=place if streamed else None, streamed=streamed, quiet=quiet)
+    if history is not None:
+        found = found.after(history)
     return finish(
         found, outputs, settings, html=html, markdown=markdown, out=out, as_json=as_json, quiet=quiet,
         github=github, history=history, rows=rows, rows_format=rows_format,
@@ -152,10 +162,10 @@ def finish(
 
 
 def keep(found: Audit, folder: Path, settings: Settings, *, missed: bool) -> None:
-    """Put the audit into its history."""
+    """Put the audit and its report into its history."""
     from calipers.auditing.history import keep_audit
 
-    keep_audit(found, folder, fail_on=settings.fail_on or "issue", missed=missed)
+    keep_audit(found, folder, fail_on=settings.fail_on or "issue", missed=missed, report=True)
 
 
 def run(
@@ -211,12 +221,15 @@ def planned(out: Path | None, html: Path | None, markdown: Path | None, *, force
 
 def write(found: Audit, outputs: Outputs, *, html: Path | None, markdown: Path | None) -> InputError | None:
     """The files that were asked for, together; what went wrong, or None."""
+    from calipers.report import render_html
+
     contents: dict[Path, Content] = {}
+    pages = [] if html is None else [html]
     if outputs.folder is not None:
         page, document, summary = (outputs.folder / name for name in NAMES)
-        contents |= {page: found.to_html(), document: found.to_json(), summary: found.to_markdown()}
-    if html is not None:
-        contents[html] = found.to_html()
+        contents |= {document: found.to_json(), summary: found.to_markdown()}
+        pages.append(page)
+    contents |= {page: render_html(found.to_dict(), place=page) for page in pages}
     if markdown is not None:
         contents[markdown] = found.to_markdown()
     return outputs.write(contents) if contents else None

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 
 from calipers.exceptions import CalipersWarning
+from calipers.report.earlier import earlier_sentences
 from calipers.report.text_bars import text_bar
 from calipers.report.text_formats import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
@@ -76,6 +77,8 @@ def print_audit(found: Audit, options: Sequence[str] = ()) -> None:
             _print_lines(console, wrapped(line, width), "dim")
         console.print()
     _print_lines(console, wrapped(document["verdict"]["sentence"], width), "bold")
+    for sentence in earlier_sentences(found.history):
+        _print_lines(console, wrapped(sentence, width))
     for finding in found.faults:
         _print_fault(console, finding, width)
     console.print()
@@ -115,8 +118,7 @@ def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
 
 def next_commands(found: Audit, options: Sequence[str] = ()) -> list[str]:
     """What to type next, where the rows came from one file: repair, report, rows."""
-    place = Path(found.origin)
-    if not found.origin or not found.faults or not place.is_file():
+    if not found.origin or not found.faults or not Path(found.origin).is_file():
         return []
     words = shlex.join([found.origin, *options])
     commands = [f"calipers repair {words}"] if any(fault.repair for fault in found.faults) else []

@@ -9,7 +9,14 @@ import numpy as np
 
 from calipers.exceptions import InputError
 from calipers.plots.axes import new_axes
-from calipers.results.picture_data import KINDS, histogram_of, is_reliability, null_span, plain_picture
+from calipers.results.picture_data import (
+    KINDS,
+    has_diagonal,
+    histogram_of,
+    is_reliability,
+    null_span,
+    plain_picture,
+)
 
 NULL_COLOUR, PROMISE_COLOUR = "0.87", "0.2"
 
@@ -100,9 +107,10 @@ def _promise(axes: Any, picture: Mapping[str, Any]) -> None:
     curve = picture["curves"][0]
     if picture["reference"] is not None:
         axes.axhline(picture["reference"], **style)
+    if has_diagonal(curve):
+        axes.axline((0, 0), slope=1, **style)
     if not is_reliability(curve):
         return
-    axes.axline((0, 0), slope=1, **style)
     if (histogram := histogram_of(curve)) is not None:
         edges, shares = histogram
         below = axes.twinx()

@@ -108,9 +108,11 @@ def _measured(estimate: Estimate) -> str:
 def picture_of(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The picture of a finding: one that bears its code, or the one the table names."""
     code, alpha = finding["code"], finding["details"].get("alpha")
+    own = finding["details"].get("pictures") or ()
     for beginning in (*PICTURES_OF.get(code, ()), code):
         named = [picture for picture in pictures if str(picture["name"]).startswith(beginning)]
-        tagged = [p for p in named if alpha is not None and str(p["name"]).endswith(f"alpha={alpha:g}")]
+        tagged = [p for p in named if p["name"] in own]
+        tagged += [p for p in named if alpha is not None and str(p["name"]).endswith(f"alpha={alpha:g}")]
         if named:
             return (tagged or named)[0]
     return None
@@ -121,19 +123,18 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     evidence = finding["evidence"]
     if evidence is None or evidence["value"] is None or evidence["low"] is None:
         return None
-    estimate = Estimate(**evidence)
-    coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in finding["details"]
-    drawn = table_picture(
-        {estimate.name: estimate}, title=finding["title"],
-        reference=1.0 - finding["details"]["alpha"] if coverage else None,
-    )  # fmt: skip
+    estimate, details = Estimate(**evidence), finding["details"]
+    coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in details
+    promised = 1.0 - details["alpha"] if coverage else details.get("bound")
+    drawn = table_picture({measure_name(estimate.name): estimate}, title=finding["title"], reference=promised)
+    drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {}
     band = evidence["null_low"] is not None or evidence["null_high"] is not None
     return {
         "name": f"{finding['code']}_evidence",
         "title": "Measured",
         "caption": "The bar is the interval around the measured value"
         + (", grey what a valid predictor would read" if band else "")
-        + (", the dashed line the promise." if coverage else "."),
+        + ("." if promised is None else ", the dashed line the promise."),
         "svg": draw(drawn),
         "methods": [],
     }

@@ -41,6 +41,7 @@ def audit_document(
     pictures: Sequence[Mapping[str, Any]],
     promises: Sequence[Mapping[str, Any]] = (),
     examples: Mapping[str, Mapping[str, Any]] | None = None,
+    history: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Plain values: the verdict, the six answers, findings, estimates and pictures.
 
@@ -60,6 +61,8 @@ def audit_document(
         Cells of the table of promises and slices.
     examples : mapping
         Code of a fault -> a few of the rows it is about.
+    history : mapping, optional
+        Earlier audits and what changed since the last of them.
 
     Returns
     -------
@@ -88,6 +91,7 @@ def audit_document(
         "pictures": [dict(picture) for picture in pictures],
         "promises": [dict(cell) for cell in promises],
         "examples": {code: dict(shown) for code, shown in (examples or {}).items()},
+        **({} if history is None else {"history": dict(history)}),
     }
 
 

@@ -15,7 +15,6 @@ from calipers.report.drawing_plane import draw_plane
 from calipers.report.svg_axes import (
     BOTTOM,
     HEIGHT,
-    LETTER,
     RIGHT,
     TOP,
     WIDTH,
@@ -32,7 +31,7 @@ from calipers.report.svg_axes import (
     text,
     text_width,
 )
-from calipers.results.picture_data import histogram_of, is_reliability
+from calipers.results.picture_data import has_diagonal, histogram_of, is_reliability
 
 LEGEND_ROW, COLOURS = 18, 4
 HISTOGRAM = 46
@@ -61,7 +60,7 @@ def _draw_curves(picture: Mapping[str, Any]) -> str:
     parts += [_band(curve, "null_low", "null_high", x, y, "null") for curve in curves]
     if reference is not None:
         parts.append(line(left, WIDTH - RIGHT, y(reference), y(reference), "promise"))
-    if reliability:
+    if has_diagonal(curves[0]):
         parts.append(_diagonal(x_axis, y_axis, x, y))
     for position, curve in enumerate(curves):
         parts.append(_curve(picture["kind"], curve, x, y, f"c{position % COLOURS}"))
@@ -119,7 +118,7 @@ def _axis_names(curve: Mapping[str, Any], left: float, below: float) -> str:
     up = shortened(curve["y_label"], WIDTH - 8)
     long = text_width(curve["x_label"]) > WIDTH - 8
     across = shortened(curve["x_label"], (WIDTH - 8) / (SMALL if long else 1))
-    half = LETTER / 2 * len(across) * (SMALL if long else 1)
+    half = text_width(across) / 2 * (SMALL if long else 1)
     centre = min(max((left + WIDTH - RIGHT) / 2, half), WIDTH - half)
     style = "name small" if long else "name"
     return text(2, 12, up, style="name") + text(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Any
 
 from calipers.report.svg_axes import (
@@ -26,6 +27,10 @@ from calipers.results.picture_data import null_span
 
 ROW, BELOW, LEFT = 34, 40, 8
 MOST_ROWS = 12
+# An interval so many times as wide as the usual one runs out of the drawing instead of squeezing the others.
+_WIDEST = 4.0
+# Names that begin alike are told apart by their ends.
+_TAIL = 9
 
 
 def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
@@ -48,10 +53,18 @@ def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
 
 
 def _axis(curve: Mapping[str, Any], shown: int, reference: float | None) -> Axis:
-    values = [float(v) for key in ("y", "low", "high") if curve[key] is not None for v in curve[key][:shown]]
-    spans = [span for i in range(shown) if (span := null_span(curve, i)) is not None]
+    intervals = _usual_ends(_ends(curve, i)[:2] for i in range(shown))
+    bands = _usual_ends(span for i in range(shown) if (span := null_span(curve, i)) is not None)
     extra = [] if reference is None else [float(reference)]
-    return make_axis(values + [end for span in spans for end in span] + extra)
+    return make_axis([float(v) for v in curve["y"][:shown]] + intervals + bands + extra)
+
+
+def _usual_ends(pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """Ends of the pairs that do not lie far wider apart than the others."""
+    finite = [(low, high) for low, high in pairs if math.isfinite(low) and math.isfinite(high)]
+    widest = _WIDEST * median(high - low for low, high in finite) if finite else 0.0
+    usual = [pair for pair in finite if pair[1] - pair[0] <= widest] or finite
+    return [end for pair in usual for end in pair]
 
 
 def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, axis: Axis, x: Scale) -> str:
@@ -61,20 +74,41 @@ def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, 
     # Lines stop below the words of the row.
     parts = [line(x(t), x(t), at - 6, at + 7, "grid") for t in axis.ticks]
     if (span := null_span(curve, i)) is not None:
-        parts.append(rectangle(x(span[0]), at - 7, x(span[1]) - x(span[0]), 14, "null"))
+        start, end = (x(min(max(edge, axis.low), axis.high)) for edge in span)
+        parts.append(rectangle(start, at - 7, end - start, 14, "null"))
     if reference is not None:
         parts.append(line(x(reference), x(reference), at - 6, at + 7, "promise"))
-    short = shortened(label, room)
+    short = shortened(label, room, tail=_TAIL)
     parts.append(text(LEFT, top + 14, short, style="name"))
     parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end"))
     low, high, value = _ends(curve, i)
-    two_sided = bool((curve.get("details") or {}).get("two_sided"))
-    off = reference is not None and (high < reference or (two_sided and low > reference))
-    colour = "bad" if off else "c0"
+    colour = "bad" if _is_off(curve, low, high, reference) else "c0"
     if math.isfinite(low) and math.isfinite(high):
-        parts.append(line(x(low), x(high), at, at, f"line {colour}"))
+        parts.append(_bar(low, high, axis, x, at, colour))
     if math.isfinite(value):
         parts.append(f'<circle class="dot {colour}" cx="{x(value):.1f}" cy="{at:.1f}" r="4"/>')
+    return "".join(parts)
+
+
+def _is_off(curve: Mapping[str, Any], low: float, high: float, reference: float | None) -> bool:
+    """Whether a whole interval lies on a wrong side of the promise: below it, for losses above, or either."""
+    if reference is None:
+        return False
+    details = curve.get("details") or {}
+    above, below = low > reference, high < reference
+    if details.get("two_sided"):
+        return above or below
+    return above if details.get("worse") == "above" else below
+
+
+def _bar(low: float, high: float, axis: Axis, x: Scale, at: float, colour: str) -> str:
+    """The interval; an arrow where it goes on beyond the drawing."""
+    start, end = x(max(low, axis.low)), x(min(high, axis.high))
+    parts = [line(start, end, at, at, f"line {colour}")]
+    for beyond, tip, back in ((low < axis.low, start, 6.0), (high > axis.high, end, -6.0)):
+        if beyond:
+            points = f"{tip + back:.1f},{at - 5:.1f} {tip:.1f},{at:.1f} {tip + back:.1f},{at + 5:.1f}"
+            parts.append(f'<polyline class="line {colour}" points="{points}"/>')
     return "".join(parts)
 
 

@@ -5,25 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from calipers.report.earlier import link_to, pair_name
+from calipers.report.measure_names import measure_name
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import make_axis
-from calipers.results.formatting import format_p_value
+from calipers.results.formatting import format_count, format_interval, format_number, format_p_value
+from calipers.results.promise_table import slice_name
 
-WIDTH, HEIGHT, EDGE = 300, 56, 5
+WIDTH, HEIGHT, EDGE = 300, 56, 7
+# Room right of a course for the values of its lower and upper edge.
+LABELS = 62
 # Runs drawn one by one; of more, evenly spaced ones and every change of the answer.
 MOST_POINTS = 240
 _COLOURS = {"broken": "bad", "kept": "c3", "mostly kept": "c3", "cannot tell": "c2"}
 
 
-def render_history(document: Mapping[str, Any]) -> str:
+def render_history(document: Mapping[str, Any], *, place: Path | str | None = None) -> str:
     """One page: thresholds kept or missed, every promise over time, numbers with bands, what changed last.
 
     Parameters
     ----------
     document : mapping
         As made by `calipers.auditing.history.AuditHistory.to_dict`.
+    place : path, optional
+        Where the page will lie: links to the reports of the audits start from there.
 
     Returns
     -------
@@ -37,10 +45,14 @@ def render_history(document: Mapping[str, Any]) -> str:
             document=document,
             style=asset("report.css"),
             when=when,
+            verdict=_verdict(document, when),
             promises=[_promise(line, when) for line in document["promises"]],
             numbers=[_number(line, when) for line in document["numbers"] if _is_worth(line, runs)],
             changes=_changes(document["change"]),
-            runs=[_run(run, at) for run, at in zip(runs, when, strict=True)][::-1],
+            runs=[
+                _run(run, at, link_to(run.get("report"), document.get("folder", ""), place))
+                for run, at in zip(runs, when, strict=True)
+            ][::-1],
         )
     )
 
@@ -50,70 +62,82 @@ def _is_worth(line: Mapping[str, Any], runs: Sequence[Any]) -> bool:
     return len(line["points"]) > 1 or len(runs) == 1
 
 
-def _run(run: Mapping[str, Any], at: str) -> dict[str, Any]:
+def _verdict(document: Mapping[str, Any], when: Sequence[str]) -> str:
+    """What the last audit found, and since when its broken promises are."""
+    broken = [line for line in document["promises"] if line["now"] == "broken"]
+    since = [when[line["broken_since"]] for line in broken]
+    told = (
+        f" {len(broken)} {'promise is' if len(broken) == 1 else 'promises are'} broken, since {min(since)}."
+        if broken
+        else ""
+    )
+    return f"{document['runs'][-1]['verdict']}{told}"
+
+
+def _cell(text: Any, *, style: str = "", link: str = "", svg: str = "") -> dict[str, str]:
+    return {"text": str(text), "style": style, "link": link, "svg": svg}
+
+
+def _run(run: Mapping[str, Any], at: str, link: str) -> list[dict[str, str]]:
     threshold = {True: "missed", False: "kept", None: "not stated"}[run["missed"]]
-    return {
-        "at": at,
-        "source": run["source"] or run["file"],
-        "rows": run["rows"],
-        "threshold": threshold + (f" ({run['fail_on']})" if run["fail_on"] else ""),
-        "is_missed": bool(run["missed"]),
-        "faults": ", ".join(f"{f['code']} {f['severity']}" for f in run["faults"]) or "none",
-    }
+    asked = f" ({run['fail_on']})" if run["fail_on"] else ""
+    return [
+        _cell(at, link=link),
+        _cell(run["source"] or run["file"]),
+        _cell(format_count(run["rows"]) if _finite(run["rows"]) else run["rows"]),
+        _cell(threshold + asked, style="broken" if run["missed"] else ""),
+        _cell(", ".join(f"{f['code']} {f['severity']}" for f in run["faults"]) or "none"),
+    ]
 
 
-def _promise(line: Mapping[str, Any], when: Sequence[str]) -> dict[str, Any]:
+def _promise(line: Mapping[str, Any], when: Sequence[str]) -> list[dict[str, str]]:
     first, since = line["first_broken"], line["broken_since"]
     name = " ".join(filter(None, (line["promise"], line["title"])))
-    return {
-        "name": name,
-        "slice": line["slice"],
-        "now": line["now"],
-        "kind": line["now"].replace(" ", "-"),
-        "value": _value(line["points"][-1]),
-        "first": "never" if first is None else when[first],
-        "since": "" if since is None else when[since],
-        "times": f"{line['times_broken']} of {len(line['points'])}",
-        "picture": draw_course(line["points"], len(when), name),
-    }
+    return [
+        _cell(name),
+        _cell(slice_name(line["slice"])),
+        _cell(line["now"], style=line["now"].replace(" ", "-")),
+        _cell(_value(line["points"][-1])),
+        _cell("never" if first is None else when[first]),
+        _cell("" if since is None else when[since]),
+        _cell(f"{line['times_broken']} of {len(line['points'])}"),
+        _cell("", svg=draw_course(line["points"], len(when), f"{name} {line['slice']}")),
+    ]
 
 
-def _number(line: Mapping[str, Any], when: Sequence[str]) -> dict[str, Any]:
-    last = line["points"][-1]
-    return {
-        "name": line["name"],
-        "value": _value(last),
-        "at": when[last["run"]],
-        "picture": draw_course(line["points"], len(when), line["name"]),
-    }
+def _number(line: Mapping[str, Any], when: Sequence[str]) -> list[dict[str, str]]:
+    last, name = line["points"][-1], measure_name(line["name"])
+    course = draw_course(line["points"], len(when), name)
+    return [_cell(name), _cell(_value(last)), _cell(when[last["run"]]), _cell("", svg=course)]
 
 
 def _value(point: Mapping[str, Any]) -> str:
+    """The value with its interval, in the digits that the interval deserves."""
     value, low, high = (point.get(key) for key in ("value", "low", "high"))
-    if value is None:
+    if not _finite(value):
         return ""
-    ends = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-    return f"{value:.4g}{ends}"
+    if low is None or high is None:
+        return format_number(value, point.get("std_error"))
+    return f"{format_number(value, high - low)} [{format_interval(low, high, high - low)}]"
 
 
 def _changes(change: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if change is None:
         return None
     named = {
-        key: [" ".join(filter(None, pair)) for pair in change[key]]
-        for key in ("broken", "mended", "appeared", "gone")
+        key: [pair_name(*pair) for pair in change[key]] for key in ("broken", "mended", "appeared", "gone")
     }
-    numbers = [
-        {
-            "name": line["name"],
-            "before": f"{line['before']:.4g}",
-            "after": f"{line['after']:.4g}",
-            "p": "" if line["p_value"] is None else format_p_value(line["p_value"]),
-            "changed": line["changed"],
-        }
-        for line in change["numbers"]
+    numbers = sorted(change["numbers"], key=lambda line: not line["changed"])
+    return named | {"numbers": [_number_change(line) for line in numbers]}
+
+
+def _number_change(line: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        _cell(measure_name(line["name"])),
+        _cell(format_number(line["before"])),
+        _cell(format_number(line["after"]), style="broken" if line["changed"] else ""),
+        _cell("" if line["p_value"] is None else format_p_value(line["p_value"])),
     ]
-    return named | {"numbers": sorted(numbers, key=lambda line: not line["changed"])}
 
 
 def draw_course(points: Sequence[Mapping[str, Any]], n_runs: int, title: str) -> str:
@@ -141,13 +165,19 @@ def draw_course(points: Sequence[Mapping[str, Any]], n_runs: int, title: str) ->
     line = " ".join(f"{x:.1f},{y(p['value']):.1f}" for x, p in at)
     dots = "".join(
         f'<circle class="dot {_COLOURS.get(p.get("answer", ""), "c0")}" cx="{x:.1f}" '
-        f'cy="{y(p["value"]):.1f}" r="2.4"/>'
+        f'cy="{y(p["value"]):.1f}" r="3.2"/>'
         for x, p in at
     )
+    top, bottom = max(ends), min(ends)
+    named = "".join(
+        f'<text class="small" x="{WIDTH + 2}" y="{y(end) + 4:.1f}">{format_number(end, top - bottom)}</text>'
+        for end in dict.fromkeys((top, bottom))
+    )
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title, quote=True)} over time" '
-        f'width="{WIDTH}" height="{HEIGHT}"><polygon class="band c0" points="{band}"/>'
-        f'<polyline class="line c0" points="{line}"/>{dots}</svg>'
+        f'<svg viewBox="0 0 {WIDTH + LABELS} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title, quote=True)} over time" width="{WIDTH + LABELS}" height="{HEIGHT}">'
+        f'<polygon class="band c0" points="{band}"/>'
+        f'<polyline class="line c0" points="{line}"/>{dots}{named}</svg>'
     )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from calipers.report.cards import (
@@ -18,6 +19,7 @@ from calipers.report.cards import (
 )
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.earlier import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
 from calipers.report.text_formats import (
@@ -25,6 +27,7 @@ from calipers.report.text_formats import (
     candidate_row,
     change_row,
     estimate_row,
+    next_command,
     repair_codes,
     repair_outcome,
     taken_for,
@@ -32,7 +35,8 @@ from calipers.report.text_formats import (
 )
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
-from calipers.results.promise_table import ANSWER_MARKS
+from calipers.results.picture_data import has_diagonal
+from calipers.results.promise_table import ANSWER_MARKS, slice_name
 from calipers.results.serialization import encode
 
 # What the names of the numbers mean, per question; the methods say how each was made.
@@ -51,7 +55,9 @@ POINTS = 240
 _VECTORS = ("x", "y", "low", "high", "null_low", "null_high")
 
 
-def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
+def render_html(
+    document: Mapping[str, Any], *, embedded: bool = False, place: Path | str | None = None
+) -> str:
     """The page, or with ``embedded`` a fragment for a notebook.
 
     Parameters
@@ -60,6 +66,8 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
         As made by `audit_document`.
     embedded : bool
         Put the page into a frame of its own, so that its style and script cannot touch the notebook's.
+    place : path, optional
+        Where the page will lie: links to the reports of earlier audits start from there.
 
     Returns
     -------
@@ -86,6 +94,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             document=document,
             title=title_of(document),
             about=_about(document),
+            history=earlier_view(document.get("history"), place),
             taken=taken_for(document["about"]),
             marks=MARKS,
             grid=PromiseTable.of(document.get("promises") or ()),
@@ -95,6 +104,7 @@ def render_html(document: Mapping[str, Any], *, embedded: bool = False) -> str:
             clean_checks=fine_checks(document),
             measured_checks=measured_checks(document),
             repair_codes=repair_codes(document["findings"]),
+            repair_command=next_command("repair", document["about"]),
             remedies=what_to_add(document),
             other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
@@ -165,6 +175,7 @@ def _environment() -> Any:
 
     made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters["prose"] = prose
+    made.filters["slice_name"] = slice_name
     made.filters["p_in_words"] = p_in_words
     return made
 
@@ -208,7 +219,7 @@ def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
     if any(curve["null_high"] is not None for curve in curves):
         keys.append(("null", "a valid predictor"))
-    if picture["reference"] is not None or curves[0]["x_label"] == "stated probability":
+    if picture["reference"] is not None or has_diagonal(curves[0]):
         keys.append(("promise", _reference_words(picture)))
     if any(curve["low"] is not None and curve["confidence"] for curve in curves):
         keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
@@ -260,8 +271,10 @@ def _cells(
         cells[0] = picture["labels"][i]
     elif curve["details"].get("dates"):
         cells[0] = moment_of(float(curve["x"][i])).strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
-    values = (curve["details"].get(key, ()) for key in extra)
-    return cells + [format_number(float(column[i])) if len(column) else "" for column in values]
+    for key in extra:
+        column, form = curve["details"].get(key, ()), format_count if key == "rows" else format_number
+        cells.append(form(float(column[i])) if len(column) else "")
+    return cells
 
 
 def _slider(document: Mapping[str, Any]) -> list[dict[str, Any]]:

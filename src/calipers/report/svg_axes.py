@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
+from unicodedata import east_asian_width
 
 from calipers.results.formatting import group_digits
 
 # As wide as a phone: text keeps its size there, and a wide page shows the drawing at most a third larger.
 WIDTH, HEIGHT = 380, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 40
-# Widths of letters at the size of the style sheet, on the safe side.
-LETTER = 7.6
+# Widths of letters at the size of the style sheet, those of the widest of its fonts.
+_NARROW, _WIDE = frozenset("ijlI.,:;'|!()[]{} -tfr"), frozenset("mwMW@%…—")
 
 Scale = Callable[[float], float]
 
@@ -147,8 +148,24 @@ def _date_labels(ticks: Sequence[float], step: float) -> tuple[str, ...]:
 
 
 def text_width(words: str) -> float:
-    """Pixels that a text takes at most."""
-    return LETTER * len(words)
+    """Pixels that a text takes at most.
+
+    Examples
+    --------
+    >>> text_width("0.95"), text_width("北京")
+    (30.4, 27.2)
+    """
+    return round(sum(map(_letter_width, words)), 1)
+
+
+def _letter_width(letter: str) -> float:
+    if east_asian_width(letter) in "WF":
+        return 13.6
+    if letter in _WIDE:
+        return 13.3
+    if letter in _NARROW:
+        return 5.5
+    return 10.2 if letter.isupper() else 8.3
 
 
 def kept_labels(axis: Axis, x: Scale, *, gap: float = 8) -> list[tuple[float, str]]:
@@ -194,7 +211,17 @@ def opening(height: float, title: str, description: str = "") -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(said, quote=True)}">'
 
 
-def shortened(words: str, room: float) -> str:
-    """The words, cut where they would not fit into so many pixels."""
-    letters = int(room / LETTER)
-    return words if len(words) <= letters else words[: max(1, letters - 1)] + "…"
+def shortened(words: str, room: float, *, tail: int = 0) -> str:
+    """The words, cut where they would not fit into so many pixels; ``tail`` letters of their end are kept.
+
+    Examples
+    --------
+    >>> shortened("customers of branch 7", 100), shortened("customers of branch 7", 100, tail=3)
+    ('customers…', 'custome…h 7')
+    """
+    if text_width(words) <= room:
+        return words
+    end = words[len(words) - tail :]
+    cuts = range(len(words) - tail, 1, -1)
+    kept = next((n for n in cuts if text_width(words[:n].rstrip() + "…" + end) <= room), 1)
+    return words[:kept].rstrip() + "…" + end

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calipers.report.earlier import earlier_sentences
 from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
 from calipers.results.formatting import format_end, format_low, format_number, format_p_value, format_percent
-from calipers.results.printable import printable
+from calipers.results.printable import one_line, printable
 from calipers.results.serialization import encode
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
@@ -69,6 +71,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         f"## {markdown_text(title_of(document))}",
         "\n".join(f"- {markdown_text(line)}" for line in taken_for(document["about"])),
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
+        markdown_text(" ".join(earlier_sentences(document.get("history")))),
         _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
@@ -104,8 +107,12 @@ def taken_for(about: Mapping[str, Any]) -> list[str]:
     ['outcome: y; lower: lo; features: a, b']
     """
     by_role: dict[str, list[str]] = {}
-    for column, role in (about.get("columns") or {}).items():
-        by_role.setdefault(role, []).append(column)
+    columns = about.get("columns") or {}
+    kinds = [role.partition(" of class ")[0] for role in columns.values() if " of class " in role]
+    for column, role in columns.items():
+        kind, of_class, _ = role.partition(" of class ")
+        several = of_class and kinds.count(kind) > 1
+        by_role.setdefault(f"{kind} of {kinds.count(kind)} classes" if several else role, []).append(column)
     if not by_role:
         return []
     lines = ["; ".join(f"{_plural(role, names)}: {_some(names)}" for role, names in by_role.items())]
@@ -246,6 +253,24 @@ def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[
     return list(found.items())
 
 
+def next_command(name: str, about: Mapping[str, Any]) -> str:
+    """A command about the same rows at the same level; empty for rows that were not read from one file.
+
+    Examples
+    --------
+    >>> next_command("repair", {"source": "a b.csv", "columns": {"y_true": "outcome"}, "alphas": [0.05]})
+    "calipers repair 'a b.csv' --alpha 0.05"
+    """
+    source, alphas = str(about.get("source") or ""), about.get("alphas") or [0.1]
+    if not source or not about.get("columns") or ", " in source or any(letter in source for letter in "*?"):
+        return ""
+    words = ["calipers", name, one_line(source)]
+    words += ["--alpha", f"{alphas[0]:g}"] if list(alphas) != [0.1] and len(alphas) == 1 else []
+    if isinstance(about.get("n_calibration"), int):
+        words += ["--n-calibration", str(about["n_calibration"])]
+    return shlex.join(words)
+
+
 def _markdown_estimates(document: Mapping[str, Any]) -> str:
     if not document["estimates"]:
         return ""
@@ -326,6 +351,8 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     3 rows, regression, alpha 0.1.
     """
     lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
+    for sentence in earlier_sentences(document.get("history")):
+        lines += wrapped(sentence, width)
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     for finding in faults:
         lines += ["", f"{finding['code']} {finding['severity']}: {finding['title']}"]

@@ -66,6 +66,11 @@ def is_reliability(curve: Mapping[str, Any]) -> bool:
     return bool(curve["x_label"] == "stated probability" and curve["y_label"] == "observed frequency")
 
 
+def has_diagonal(curve: Mapping[str, Any]) -> bool:
+    """Whether the promise of a curve is that its points lie on the diagonal."""
+    return is_reliability(curve) or bool(curve["details"].get("diagonal"))
+
+
 def histogram_of(curve: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
     """Edges and shares of the rows along a curve that knows the share of rows up to each of its points.
 

@@ -15,6 +15,18 @@ ANSWER_MARKS = {
 }  # fmt: skip
 # Families of slices, in the order a table shows them.
 SLICES = ("all rows", "score", "groups", "features", "difficulty", "time", "label")
+_SLICE_NAMES = {"score": "stated probability", "label": "true label"}
+
+
+def slice_name(part: str) -> str:
+    """A family of slices for people.
+
+    Examples
+    --------
+    >>> slice_name("score"), slice_name("groups")
+    ('stated probability', 'groups')
+    """
+    return _SLICE_NAMES.get(part, part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +136,7 @@ class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
         if cell.n is not None:
             facts.append(f"{format_count(cell.n)} rows")
         known = ", ".join(fact for fact in facts if fact)
-        parts = [f"{promise}, {part}: {cell.answer}", known, cell.where]
+        parts = [f"{promise}, {slice_name(part)}: {cell.answer}", known, cell.where]
         return "; ".join(piece for piece in parts if piece)
 
     def __getitem__(self, key: tuple[str, str]) -> PromiseCell:

@@ -364,3 +364,25 @@ def test_probabilities_beyond_the_noise_are_not_said_to_agree() -> None:
                 assert ("as noise alone would" in finding.sentence) == inside
                 seen.add(inside)
     assert seen == {True, False}
+
+
+def test_sets_alone_are_asked_for_probabilities_where_probabilities_are_missing() -> None:
+    y = np.arange(300) % 3
+    found = calipers.audit(y, sets=np.eye(3, dtype=bool)[y], random_state=0)
+    (plan,) = (plan for plan in found.plan if plan.question == "probabilities")
+    assert {add for _, add in plan.missing} == {
+        "Add probabilities: one column per class, or the positive class of two."
+    }
+
+
+def test_times_are_written_as_people_write_them() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=1000) * np.where(np.arange(1000) > 700, 3.0, 1.0)
+    times = np.datetime64("2026-01-01T00:00:00") + 90 * np.arange(1000).astype("timedelta64[m]")
+    found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (1000, 1)), time=times, random_state=0)
+    change = next(finding for finding in found.faults if finding.code == "CAL204")
+    assert re.search(r"Since 2026-02-1\d \d\d:\d\d the intervals cover", change.sentence)
+    assert re.fullmatch(r"since 2026-02-1\d \d\d:\d\d", change.where)
+    drift = next(finding for finding in found.faults if finding.code == "CAL601")
+    assert re.search(r"Since 2026-02-1\d \d\d:\d\d the", drift.sentence)
+    assert found.rows_of("CAL204").sum() > 200

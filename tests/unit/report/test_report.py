@@ -11,10 +11,11 @@ import pytest
 
 import calipers
 from calipers.report import comparison_document, render_html
-from calipers.report.cards import prose, what_to_add
+from calipers.report.cards import fault_cards, prose, what_to_add
+from calipers.report.drawing import draw
 from calipers.report.page import measure_name
-from calipers.report.svg_axes import date_axis, kept_labels, make_axis, text_width
-from calipers.report.text_formats import estimate_row
+from calipers.report.svg_axes import date_axis, kept_labels, make_axis, shortened, text_width
+from calipers.report.text_formats import estimate_row, next_command, taken_for
 from calipers.results import Estimate
 
 
@@ -189,3 +190,116 @@ def test_a_comparison_without_a_winner_says_who_breaks_the_promise() -> None:
     assert comparison_document(**made, promises=broken)["verdict"] == "No winner: a breaks the promise."
     both = dict.fromkeys("ab", broken["a"])
     assert comparison_document(**made, promises=both)["verdict"] == "No winner: a and b break the promise."
+
+
+def test_one_far_wider_interval_does_not_squeeze_the_others() -> None:
+    n = 6
+    high = np.where(np.arange(n) == 3, 1.0, 0.05)
+    curve = {
+        "x": np.arange(n), "y": np.zeros(n), "low": -high, "high": high, "null_low": None, "null_high": None,
+        "y_label": "happened minus stated", "details": {},
+    }  # fmt: skip
+    picture = {
+        "name": "p", "title": "t", "kind": "intervals", "labels": [f"group {i}" for i in range(n)],
+        "reference": 0.0, "curves": [curve],
+    }  # fmt: skip
+    svg = draw(picture)
+    bars = [
+        (float(a), float(b)) for a, b in re.findall(r'<line class="line c0" x1="([\d.]+)" x2="([\d.]+)"', svg)
+    ]
+    assert len(bars) == n
+    assert all(8 <= a < b <= 380 - 16 for a, b in bars)
+    assert bars[0][1] - bars[0][0] > 300  # most of the drawing
+    assert svg.count("<polyline") == 2  # an arrow at either end of the one that goes on
+
+
+@pytest.mark.parametrize(
+    "words", ["WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", "北京" * 30, "i" * 200, "0123456789" * 9]
+)
+def test_a_name_is_cut_where_its_letters_would_not_fit(words: str) -> None:
+    short = shortened(words, 200)
+    assert short.endswith("…")
+    assert text_width(short) <= 200 < text_width(words)
+    assert shortened(words[:3], 200) == words[:3]
+
+
+@pytest.fixture(scope="module")
+def quantiles() -> calipers.auditing.Audit:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, 1500)
+    stated = np.tile([-1.2816, 0.0, 1.2816], (1500, 1))
+    y = rng.normal(size=1500) + np.where(x > 0, np.maximum(0, rng.normal(size=1500)), 0.0)
+    return calipers.audit(
+        y, quantiles=stated, quantile_levels=(0.1, 0.5, 0.9), groups=np.where(x > 0, "a", "b"), random_state=0
+    )
+
+
+def test_a_fault_of_one_quantile_shows_the_picture_of_that_quantile(
+    quantiles: calipers.auditing.Audit,
+) -> None:
+    document = quantiles.to_dict()
+    (card,) = (card for card in fault_cards(document, document["pictures"]) if card["code"] == "CAL504")
+    assert card["picture"]["title"].endswith(card["details"]["promise"])
+    assert card["picture"]["curves"][0]["y_label"] == "share of outcomes at or below"
+
+
+def test_the_diagonal_that_a_caption_speaks_of_is_drawn(quantiles: calipers.auditing.Audit) -> None:
+    (picture,) = (p for p in quantiles.to_dict()["pictures"] if p["name"] == "CAL507_quantiles")
+    (x1, x2, y1, y2) = map(
+        float,
+        re.search(r'class="promise" x1="(\S+)" x2="(\S+)" y1="(\S+)" y2="(\S+)"', draw(picture)).groups(),
+    )
+    assert x1 < x2
+    assert y1 > y2
+
+
+def test_a_group_above_its_bound_is_marked_and_the_bound_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    group = np.arange(1200) % 3
+    loss = np.clip(rng.beta(1, 9, 1200) + 0.2 * (group == 1) - 0.05 * (group == 2), 0, 1)
+    found = calipers.audit(loss=loss, bound=0.1, groups=group, random_state=0).to_dict()
+    cards = {card["code"]: card["picture"] for card in fault_cards(found, found["pictures"])}
+    by_group = draw(cards["CAL603"])
+    assert by_group.count('class="dot bad"') == 1  # group 1 alone lies above the bound
+    assert 'class="line bad"' in cards["CAL602"]["svg"]
+    assert 'class="promise"' in cards["CAL602"]["svg"]
+    assert "the promise" in cards["CAL602"]["caption"]
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    names = [f"customers of the northern branch, number {i}" for i in (1, 2)]
+    assert len({shortened(name, 200, tail=9) for name in names}) == 2
+    assert all(text_width(shortened(name, 200, tail=9)) <= 200 for name in names)
+
+
+def test_a_repair_stands_before_what_is_still_wrong() -> None:
+    y, group = np.random.default_rng(0).normal(size=900), np.arange(900) % 3
+    intervals = np.where(group == 1, 1.0, 1.7)[:, None] * [-1.0, 1.0]
+    page = calipers.audit(y, intervals=intervals, groups=group, random_state=0).repair().to_html()
+    assert page.index("What the repair changed") < page.index('id="faults"')
+
+
+def test_a_kept_promise_with_a_note_leads_to_its_card() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 20_000)
+    y = (rng.random(20_000) < np.clip(p - 0.02, 0, 1)).astype(int)
+    page = calipers.audit(y, probabilities=p, random_state=0).to_html()
+    assert 'class="fault note" id="fault-CAL503"' in page
+    assert re.search(
+        r'class="cell mostly-kept".*?<a href="#fault-CAL503">.*?mostly kept</a>', page, re.DOTALL
+    )
+
+
+def test_the_next_command_keeps_the_level_and_the_calibration_rows() -> None:
+    about = {"source": "a.csv", "columns": {"y_true": "outcome"}, "alphas": [0.05], "n_calibration": 500}
+    assert next_command("repair", about) == "calipers repair a.csv --alpha 0.05 --n-calibration 500"
+    assert next_command("repair", about | {"columns": {}}) == ""
+    assert next_command("audit", about | {"source": "a*.csv"}) == ""
+    assert next_command("audit", about | {"source": "a.csv, b.csv"}) == ""
+
+
+def test_columns_of_many_classes_are_one_entry() -> None:
+    columns = {f"set_{name}": f"sets of class {name}" for name in "abc"} | {"p_1": "probabilities of class 1"}
+    assert taken_for({"columns": columns}) == [
+        "sets of 3 classes: set_a, set_b, set_c; probabilities of class 1: p_1"
+    ]

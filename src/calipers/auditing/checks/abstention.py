@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calipers.auditing.check import Check
+from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.probabilities import end_in_words
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -107,7 +107,7 @@ CHECKS = (
         title="error of the surest rows",
         question=QUESTION,
         needs=("stated",),
-        add="Add probabilities: one column per class, or the positive class of two.",
+        add=ADD_PROBABILITIES,
         once=True,
         read=surest_rows,
         on_sample=True,

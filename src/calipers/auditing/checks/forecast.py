@@ -10,7 +10,7 @@ from scipy import stats
 
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.over_time import plain_time, times_of
+from calipers.auditing.checks.over_time import plain_time, time_words, times_of
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.severity import LEVEL
 from calipers.displays.curves import are_dates
@@ -154,7 +154,7 @@ def _drift_result(
         # The order of a file need not mean anything: only a stated time makes it a fault.
         "cap": "issue" if timed else "note",
         "fault": _mean_fault(name, change, timed=timed) if by_mean else _fault(float(drift), timed=timed),
-        "where": f"since {change.details['changed_at']}"
+        "where": f"since {time_words(change.details['changed_at'])}"
         if timed and by_mean
         else f"{side} rows{'' if timed else ' of the file'}",
     }
@@ -241,8 +241,8 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
     before, after = (_number(name, float(change.details[key])) for key in ("before", "after"))
     if timed:
         return (
-            f"Since {change.details['changed_at']} the {_mean_of(name)} is {after}; before it was {before}. "
-            "No forecast holds until this is understood."
+            f"Since {time_words(change.details['changed_at'])} the {_mean_of(name)} is {after}; before it was "
+            f"{before}. No forecast holds until this is understood."
         )
     return (
         f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the "

@@ -24,7 +24,7 @@ from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
 from calipers.inputs.rows import Rows
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_share
+from calipers.results.formatting import format_count, format_share
 
 CODE, TITLE = "CAL205", "a true class is under-covered"
 NOT_PROMISED = "even a perfect predictor does not cover every true class equally often: no test"
@@ -76,7 +76,8 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
         },
     )  # fmt: skip
     ends = "between " + " and ".join(
-        f"{format_share(float(parts.shares[at]))} of {float(parts.rows[at]):.0f} rows in {parts.labels[at]}"
+        f"{format_share(float(parts.shares[at]))} of {format_count(parts.rows[at])} rows in "
+        f"{parts.labels[at]}"
         for at in (worst, best)
     )
     if parts.shares[worst] == parts.shares[best]:

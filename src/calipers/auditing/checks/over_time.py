@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ TIME_TOLERANCE = 1.5
 _PIECES = 20
 _NULL_LEVEL = 0.95
 _FEWEST_ROWS = 40
+# Date, hour and minute, and seconds that are not 0.
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0*)?(?![\d.])|(:\d\d(?:\.\d+)?))?")
 
 
 def over_time(m: Measurements, promise: Promise) -> CheckResult:
@@ -67,7 +70,8 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         )  # fmt: skip
     calibrate = question == "probabilities"
     return CheckResult(
-        **base, **_numbers(m, promise, side, change, p), clean=_clean(promise), where=f"since {since}",
+        **base, **_numbers(m, promise, side, change, p), clean=_clean(promise),
+        where=f"since {time_words(since)}",
         repair=repair_snippets.calibrate()
         if calibrate
         else repair_snippets.reconformalise(m.task, promise.alpha),
@@ -92,6 +96,17 @@ def plain_time(value: Any) -> Any:
     if not isinstance(value, (float, int, np.number)):
         return value
     return int(value) if float(value).is_integer() else float(value)
+
+
+def time_words(value: Any) -> str:
+    """A time in a sentence: date and time of day with a blank between them, seconds only where there are any.
+
+    Examples
+    --------
+    >>> time_words(np.datetime64("2026-05-16T12:24:00")), time_words("2026-05-16T00:00:00"), time_words(3.0)
+    ('2026-05-16 12:24', '2026-05-16 00:00', '3')
+    """
+    return _ISO.sub(lambda t: f"{t[1]} {t[2]}{t[3] or ''}", str(plain_time(value)))
 
 
 def _after(rows: Rows, change: Estimate) -> np.ndarray:
@@ -174,7 +189,10 @@ def _gap(side: PromiseRows, mask: np.ndarray, confidence: float) -> tuple[float,
 
 
 def _sentence(promise: Promise, change: Estimate, shares: list[float], means: list[float]) -> str:
-    since, until = (plain_time(change.details.get(key)) for key in ("changed_at", "until"))
+    since, until = (
+        None if change.details.get(key) is None else time_words(change.details[key])
+        for key in ("changed_at", "until")
+    )
     when = f"Since {since}" if until is None else f"From {since} to {until}"
     if promise.kind == "quantile":
         return (
@@ -195,6 +213,8 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
 def _picture(
     m: Measurements, promise: Promise, side: PromiseRows, times: np.ndarray, base: dict[str, Any]
 ) -> Picture:
+    shown = "outcomes at or below the quantile" if promise.kind == "quantile" else "coverage"
+    what = "happened minus stated" if promise.per_row else shown
     order = np.argsort(side.rows["time"], kind="stable")
     pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
@@ -208,17 +228,16 @@ def _picture(
         x=centres / 1e6 if dated else centres,
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
-        y_label="happened minus stated" if promise.per_row else "coverage", null_level=_NULL_LEVEL,
+        y_label=what, null_level=_NULL_LEVEL,
         null_low=np.maximum(shift - band, -1.0), null_high=np.minimum(shift + band, 1.0),
         method="pieces of equally many rows, Clopper-Pearson; normal band of kept promises",
         details={"dates": dated, "rows": np.array([len(piece) for piece in pieces])},
     )  # fmt: skip
-    what = "Happened minus stated" if promise.per_row else "Coverage"
     return Picture(
         name=f"{base['code']}_over_time_{promise.key}", question=base["question"],
-        title=f"{what} over time{promise.tag}", kind="points", curves=(curve,), reference=shift,
+        title=f"{what.capitalize()} over time{promise.tag}", kind="points", curves=(curve,), reference=shift,
         caption="Pieces of equally many rows, earliest first; at the line the promise is kept.",
-        labels=tuple(str(times[piece[len(piece) // 2]]) for piece in pieces),
+        labels=tuple(time_words(times[piece[len(piece) // 2]]) for piece in pieces),
     )  # fmt: skip
 
 

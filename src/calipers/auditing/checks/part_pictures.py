@@ -23,16 +23,18 @@ def part_picture(
     # Parts along difficulty have an order of their own; groups are shown worst first.
     by_share = np.argsort(parts.shares, kind="stable")
     shown = (by_share if parts.kind == "group" else np.arange(len(by_share)))[:_SHOWN_GROUPS]
+    quantile = promise.kind == "quantile"
+    measured = "share of outcomes at or below" if quantile else "coverage"
     curve = Curve(
-        name=f"coverage by {parts.kind}{promise.tag}", x=np.arange(len(shown), dtype=float),
+        name=f"{measured} by {parts.kind}{promise.tag}", x=np.arange(len(shown), dtype=float),
         y=parts.shares[shown], low=ends[0][shown], high=ends[1][shown], confidence=confidence,
-        x_label=parts.kind, y_label="coverage", method="Clopper-Pearson, Sidak-corrected",
-        details={"rows": parts.rows[shown]},
+        x_label=parts.kind, y_label=measured, method="Clopper-Pearson, Sidak-corrected",
+        details={"rows": parts.rows[shown], "two_sided": quantile},
     )  # fmt: skip
     left_out = len(by_share) - len(shown)
     return Picture(
         name=f"{base.code}_coverage_by_{parts.kind}{promise.tag}".replace(" ", "_"), question=base.question,
-        title=f"Coverage by {parts.kind}{promise.tag}",
+        title=f"{'Outcomes at or below' if quantile else 'Coverage'} by {parts.kind}{promise.tag}",
         caption=f"All intervals hold at once with probability {format_percent(confidence)}; the line is the "
         "promise." + (f" The {left_out} groups covered most often are left out." if left_out else ""),
         kind="intervals", curves=(curve,), reference=promise.promised,

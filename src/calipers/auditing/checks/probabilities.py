@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing import repair_snippets
-from calipers.auditing.check import Check, States
+from calipers.auditing.check import ADD_PROBABILITIES, Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
@@ -288,14 +288,13 @@ def _rows_needed(m: Measurements, estimate: Estimate) -> int | None:
     return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / TOLERANCE) ** 2))
 
 
-_ADD = "Add probabilities: one column per class, or the positive class of two."
 CHECKS = (
     Check(
         code="CAL501",
         title="confidence of the top label",
         question=QUESTION,
         needs=("stated",),
-        add=_ADD,
+        add=ADD_PROBABILITIES,
         once=True,
         slices="score",
         states=top_states,
@@ -307,7 +306,7 @@ CHECKS = (
         title="probabilities of single classes",
         question=QUESTION,
         needs=("probabilities",),
-        add=_ADD,
+        add=ADD_PROBABILITIES,
         once=True,
         slices="score",
         states=class_states,

@@ -82,7 +82,7 @@ def _share_picture(levels: list[float], shares: tuple[Estimate, ...], n: int, co
     curve = Curve(
         name="share below", x=np.array(levels), y=y, low=np.asarray(low), high=np.asarray(high),
         confidence=confidence, x_label="stated level", y_label="share of outcomes at or below",
-        method="share of rows, Wilson interval",
+        method="share of rows, Wilson interval", details={"diagonal": True},
     )  # fmt: skip
     return Picture(
         name="CAL507_quantiles", question=QUESTION, title="Outcomes below every quantile",

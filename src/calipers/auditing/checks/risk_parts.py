@@ -15,7 +15,7 @@ import numpy as np
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.adaptive import EASE, measure_words, part_names, part_phrase, parts_of
-from calipers.auditing.checks.over_time import plain_time, times_of
+from calipers.auditing.checks.over_time import time_words, times_of
 from calipers.auditing.checks.regions import SMALLEST_MASS, region_mask
 from calipers.auditing.checks.risk import ADD, PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -107,6 +107,7 @@ class Family:
             y=np.array([float(means[k]) for k in order]), low=np.array([means[k].low or 0.0 for k in order]),
             high=np.array([means[k].high or 0.0 for k in order]), confidence=m.confidence, x_label=self.word,
             y_label="mean loss", method="intervals for rows of a known range that hold at once (Sidak)",
+            details={"worse": "above"},
         )  # fmt: skip
         return Picture(
             name=f"{self.code}_loss_by_{self.word}".replace(" ", "_"), question=QUESTION,
@@ -187,11 +188,11 @@ def _over_time(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
     found = []
     for number in range(n_found):
         inside = codes == number
-        first, last = (plain_time(end) for end in (times[inside].min(), times[inside].max()))
-        where = f"from {first} to {last}"
+        first, last = times[inside].min(), times[inside].max()
+        where = f"from {time_words(first)} to {time_words(last)}"
         found.append(
             Part(
-                label=str(first), place=where, named=where, phrase=where.capitalize(), mask=inside,
+                label=time_words(first), place=where, named=where, phrase=where.capitalize(), mask=inside,
                 rows=lambda given, ends=(first, last): _between(given, *ends),
             )
         )  # fmt: skip
