@@ -15,6 +15,8 @@ from calipers.exceptions import InputTypeError
 # Any array of any library; the array API standard has no common base class to name.
 Array: TypeAlias = Any
 _NAMESPACES: dict[type, Any] = {}
+# Up to so many positions it is faster to mark the wanted ones than to sort them.
+_FEW_MARKS = 1 << 14
 
 
 def is_array(value: object) -> bool:
@@ -260,8 +262,7 @@ def running_sums(columns: Sequence[Array], ends: Array) -> list[Array]:
            [3.5, 1.5]])]
     """
     if isinstance(columns[0], np.ndarray):
-        stops, place = np.unique(np.append(ends, 0), return_inverse=True)  # 0 is the first of them
-        place = place[:-1].reshape(ends.shape)
+        stops, place = _distinct_ends(np.asarray(ends), len(columns[0]))
         sums = np.zeros((len(columns), stops.size))
         for own, column in zip(sums, columns, strict=True):
             np.add.reduceat(column[: stops[-1]], stops[:-1], out=own[1:])
@@ -271,6 +272,16 @@ def running_sums(columns: Sequence[Array], ends: Array) -> list[Array]:
     zero = xp.zeros((1,), dtype=xp.float64, device=columns[0].device)
     cumulative = [xp.concat([zero, xp.cumulative_sum(column)]) for column in columns]
     return [xp.reshape(xp.take(sums, xp.reshape(ends, (-1,))), ends.shape) for sums in cumulative]
+
+
+def _distinct_ends(ends: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ends in 0..n, 0 always first, and where each end stands among them."""
+    if n > _FEW_MARKS:
+        stops, place = np.unique(np.append(ends, 0), return_inverse=True)
+        return stops, place[:-1].reshape(ends.shape)
+    is_end = np.zeros(n + 1, dtype=bool)
+    is_end[0] = is_end[ends] = True
+    return np.flatnonzero(is_end), (np.cumsum(is_end) - 1)[ends]
 
 
 def count_in_order(ordered: Array, limits: Array) -> Array:
