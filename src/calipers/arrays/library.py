@@ -211,6 +211,26 @@ def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered, order
 
 
+def smallest_and_largest(array: Array) -> tuple[Any, Any]:
+    """Both ends of at least one number, as Python numbers: one read and one answer from a device.
+
+    NaN anywhere makes both NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import smallest_and_largest
+    >>> smallest_and_largest(np.array([[2, 5], [3, 4]]))
+    (2, 5)
+    """
+    if isinstance(array, np.ndarray):
+        return array.min().item(), array.max().item()
+    xp = namespace(array)
+    ends = array.aminmax() if array_api_compat.is_torch_array(array) else (xp.min(array), xp.max(array))
+    low, high = as_numpy(xp.stack(list(ends))).tolist()
+    return low, high
+
+
 def not_negative(array: Array) -> Array:
     """The array with 0 in the place of negative entries.
 

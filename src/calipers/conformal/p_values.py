@@ -28,6 +28,7 @@ from calipers.arrays import (
     on_device_of,
     take_at,
 )
+from calipers.arrays.device_rows import p_values_among
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
@@ -208,11 +209,16 @@ class CalibrationScores:
 
     def _by_table(self, column: SortedColumn, like: Array) -> Any:
         """With one cell and tau = 1 there are n + 1 possible p-values: divided once, then looked up."""
-        xp, n = namespace(like), self.n
-        table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
+        xp, n, table = namespace(like), self.n, None
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
-            return take_at(table, column.search(xp.reshape(block, (-1,))))
+            nonlocal table
+            flat = xp.reshape(block, (-1,))
+            if (found := p_values_among(column.ordered, flat)) is not None:
+                return found
+            if table is None:
+                table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
+            return take_at(table, column.search(flat))
 
         return one
 

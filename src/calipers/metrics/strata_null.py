@@ -229,7 +229,7 @@ class StrataNull:
 
 
 def coverage_laws(strata: Sequence[tuple[int, int | None]], alpha: Any) -> list[CoverageLaw]:
-    """The law of the covered count of strata of so many rows, with calibration rows of their own or without."""
+    """Laws of the covered counts of strata: rows of each, and calibration rows of its own or None."""
     # Bins of equal mass have two sizes at most: each law is made once.
     made = {key: coverage_law(key[0], alpha, key[1]) for key in set(strata)}
     return [made[key] for key in strata]
