@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 
 FLOATS = (torch.float32, torch.float64)
+# Programs that share a long column: enough for the largest device to be busy.
+_PROGRAMS = 2048
 
 
 @triton.jit
@@ -198,8 +200,9 @@ def _p_values(ordered, before, values, out, n, m, CELLS: tl.constexpr, BLOCK: tl
     tl.store(out + at, (whole - first.to(tl.float64)) / whole, mask=there)
 
 
-def p_values(ordered: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """(#{ordered >= value} + 1) / (n + 1) for a flat column of values, by cells of equal width."""
+def p_values(column: torch.Tensor, values: torch.Tensor, is_sorted: bool) -> torch.Tensor:
+    """(#{column >= value} + 1) / (n + 1) for a flat column of values, by cells of equal width."""
+    ordered = column if is_sorted else torch.sort(column).values
     n, m = ordered.shape[0], values.shape[0]
     cells = torch.empty(n, dtype=torch.int32, device=ordered.device)
     out = torch.empty(m, dtype=torch.float64, device=ordered.device)
@@ -252,18 +255,21 @@ def _reach(keys, walk, out, n, blocks, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _places(keys, walk, limits, out, n, blocks, BLOCK: tl.constexpr):
+def _places(keys, walk, reach, limits, out, n, blocks, BLOCK: tl.constexpr):
     """First and last row of a block that reads at least the first limit, and at most the second."""
     block = tl.program_id(0).to(tl.int64)
-    at = block * BLOCK + tl.arange(0, BLOCK)
-    is_end = _is_end(keys, at, n)
-    reading = tl.load(walk + at, mask=at < n, other=0.0)
-    above = is_end & (reading >= tl.load(limits))
-    below = is_end & (reading <= tl.load(limits + 1))
-    tl.store(out + block, tl.max(tl.where(above, n - at, 0), axis=0))
-    tl.store(out + blocks + block, tl.max(tl.where(above, at + 1, 0), axis=0))
-    tl.store(out + 2 * blocks + block, tl.max(tl.where(below, n - at, 0), axis=0))
-    tl.store(out + 3 * blocks + block, tl.max(tl.where(below, at + 1, 0), axis=0))
+    highest, lowest = tl.load(limits), tl.load(limits + 1)
+    # Few blocks reach so far: the others are not read again.
+    if (tl.load(reach + block) >= highest) | (-tl.load(reach + blocks + block) <= lowest):
+        at = block * BLOCK + tl.arange(0, BLOCK)
+        is_end = _is_end(keys, at, n)
+        reading = tl.load(walk + at, mask=at < n, other=0.0)
+        above = is_end & (reading >= highest)
+        below = is_end & (reading <= lowest)
+        tl.store(out + block, tl.max(tl.where(above, n - at, 0), axis=0))
+        tl.store(out + blocks + block, tl.max(tl.where(above, at + 1, 0), axis=0))
+        tl.store(out + 2 * blocks + block, tl.max(tl.where(below, n - at, 0), axis=0))
+        tl.store(out + 3 * blocks + block, tl.max(tl.where(below, at + 1, 0), axis=0))
 
 
 def walk_ends(
@@ -277,24 +283,19 @@ def walk_ends(
     keys = torch.empty(n, dtype=torch.int64, device=device)
     with torch.cuda.device(device):
         _pack[(triton.cdiv(n, 1024),)](scores, outcomes.view(torch.uint8), keys, n, BLOCK=1024)
-        # The one sort of torch that carries no positions along.
-        ordered, counts = torch.unique(keys), None
-        if ordered.shape[0] < n:
-            ordered, counts = torch.unique(keys, return_counts=True)
-        del keys
-        n = ordered.shape[0]
+        # The one sort of torch that carries no positions along; rows of one score and outcome become one.
+        ordered, counts = torch.unique(keys, return_counts=True)
+        is_counted, n = ordered.shape[0] < n, ordered.shape[0]
         steps = torch.empty(n, dtype=torch.float64, device=device)
-        _steps[(triton.cdiv(n, 1024),)](
-            ordered, ordered if counts is None else counts, steps, n, COUNTED=counts is not None, BLOCK=1024
-        )
+        _steps[(triton.cdiv(n, 1024),)](ordered, counts, steps, n, COUNTED=is_counted, BLOCK=1024)
         walk = torch.cumsum(steps, dim=0)
         blocks = triton.cdiv(n, 4096)
         reach = torch.empty((2, blocks), dtype=torch.float64, device=device)
         _reach[(blocks,)](ordered, walk, reach, n, blocks, BLOCK=4096)
         levels = torch.clamp(torch.amax(reach, dim=1), min=0.0).tolist()
         limits = torch.tensor([levels[0] - tie, tie - levels[1]], dtype=torch.float64, device=device)
-        places = torch.empty((4, blocks), dtype=torch.int64, device=device)
-        _places[(blocks,)](ordered, walk, limits, places, n, blocks, BLOCK=4096)
+        places = torch.zeros((4, blocks), dtype=torch.int64, device=device)
+        _places[(blocks,)](ordered, walk, reach, limits, places, n, blocks, BLOCK=4096)
         found = torch.amax(places, dim=1)
         at = torch.stack([n - found[::2], found[1::2] - 1], dim=1)
         values = (ordered[at.clamp(0, n - 1).reshape(-1)] >> 1).view(torch.float64)
@@ -306,35 +307,50 @@ def walk_ends(
 
 
 @triton.jit
-def _score_sums(scores, outcomes, limits, out, n, blocks, BLOCK: tl.constexpr):
-    block = tl.program_id(0).to(tl.int64)
-    at = block * BLOCK + tl.arange(0, BLOCK)
-    there = at < n
-    f = tl.minimum(tl.load(scores + at, mask=there, other=0.0).to(tl.float64), 1.0)
-    y = tl.load(outcomes + at, mask=there, other=0).to(tl.float64)
-    # NaN ends (no interval) compare false: nothing is inside.
-    is_inside = there & (f > tl.load(limits)) & (f <= tl.load(limits + 1))
-    residual, spread = y - f, f * (1.0 - f)
-    square = residual * residual
-    tl.store(out + block, tl.sum(square, axis=0))
-    tl.store(out + blocks + block, tl.sum(spread, axis=0))
-    tl.store(out + 2 * blocks + block, tl.sum(is_inside.to(tl.float64), axis=0))
-    tl.store(out + 3 * blocks + block, tl.sum(tl.where(is_inside, f, 0.0), axis=0))
-    tl.store(out + 4 * blocks + block, tl.sum(tl.where(is_inside, y, 0.0), axis=0))
-    tl.store(out + 5 * blocks + block, tl.sum(tl.where(is_inside, square, 0.0), axis=0))
-    is_impossible = there & (spread == 0.0) & (residual != 0.0)
-    tl.store(out + 6 * blocks + block, tl.sum(is_impossible.to(tl.float64), axis=0))
+def _score_sums(scores, outcomes, limits, out, n, programs, BLOCK: tl.constexpr):
+    program = tl.program_id(0).to(tl.int64)
+    low, high = tl.load(limits), tl.load(limits + 1)
+    squares = tl.zeros((BLOCK,), dtype=tl.float64)
+    spreads = tl.zeros((BLOCK,), dtype=tl.float64)
+    stated = tl.zeros((BLOCK,), dtype=tl.float64)
+    inner = tl.zeros((BLOCK,), dtype=tl.float64)
+    inside = tl.zeros((BLOCK,), dtype=tl.int64)
+    happened = tl.zeros((BLOCK,), dtype=tl.int64)
+    impossible = tl.zeros((BLOCK,), dtype=tl.int64)
+    for start in range(program * BLOCK, n, programs * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        there = at < n
+        f = tl.minimum(tl.load(scores + at, mask=there, other=0.0).to(tl.float64), 1.0)
+        event = tl.load(outcomes + at, mask=there, other=0)
+        # NaN ends (no interval) compare false: nothing is inside.
+        is_inside = there & (f > low) & (f <= high)
+        residual, spread = event.to(tl.float64) - f, f * (1.0 - f)
+        square = residual * residual
+        squares += square
+        spreads += spread
+        stated += tl.where(is_inside, f, 0.0)
+        inner += tl.where(is_inside, square, 0.0)
+        inside += is_inside.to(tl.int64)
+        happened += tl.where(is_inside, event, 0).to(tl.int64)
+        impossible += (there & (spread == 0.0) & (residual != 0.0)).to(tl.int64)
+    tl.store(out + program, tl.sum(squares, axis=0))
+    tl.store(out + programs + program, tl.sum(spreads, axis=0))
+    tl.store(out + 2 * programs + program, tl.sum(inside, axis=0).to(tl.float64))
+    tl.store(out + 3 * programs + program, tl.sum(stated, axis=0))
+    tl.store(out + 4 * programs + program, tl.sum(happened, axis=0).to(tl.float64))
+    tl.store(out + 5 * programs + program, tl.sum(inner, axis=0))
+    tl.store(out + 6 * programs + program, tl.sum(impossible, axis=0).to(tl.float64))
 
 
 def score_sums(scores: torch.Tensor, outcomes: torch.Tensor, low: float, high: float) -> torch.Tensor:
     """Sums of (y - f)^2 and f (1 - f), and inside (low, high] of 1, f, y and (y - f)^2; impossible rows."""
     n = scores.shape[0]
-    blocks = triton.cdiv(n, 4096)
+    programs = min(triton.cdiv(n, 1024), _PROGRAMS)
     limits = torch.tensor([low, high], dtype=torch.float64, device=scores.device)
-    out = torch.empty((7, blocks), dtype=torch.float64, device=scores.device)
+    out = torch.empty((7, programs), dtype=torch.float64, device=scores.device)
     with torch.cuda.device(scores.device):
-        _score_sums[(blocks,)](
-            scores, outcomes.view(torch.uint8), limits, out, n, blocks, BLOCK=4096, num_warps=8
+        _score_sums[(programs,)](
+            scores, outcomes.view(torch.uint8), limits, out, n, programs, BLOCK=1024, num_warps=4
         )
     return torch.sum(out, dim=1)
 

@@ -95,19 +95,19 @@ def row_moments(table: Array) -> Array | None:
     return kernels.row_moments(table)
 
 
-def p_values_among(ordered: Array, values: Array) -> Array | None:
-    """(#{ordered >= value} + 1) / (n + 1) of every value, all flat; None where there is no kernel.
+def p_values_among(column: Array, values: Array, *, is_sorted: bool = False) -> Array | None:
+    """(#{column >= value} + 1) / (n + 1) of every value, all flat; None where there is no kernel.
 
-    The range of the sorted column is cut into cells of equal width. A table gives how many entries lie in
+    The range of the column is cut into cells of equal width. A table gives how many entries lie in
     lower cells, and a search among the few of the value's own cell the rest.
     """
     kernels = _kernels() if getattr(values, "is_cuda", False) else None
-    if kernels is None or values.dtype not in kernels.FLOATS or ordered.dtype != values.dtype:
+    if kernels is None or values.dtype not in kernels.FLOATS or column.dtype != values.dtype:
         return None
     # Positions are 32 bits wide.
-    if not (0 < ordered.shape[0] < 1 << 30) or not values.shape[0]:
+    if not (0 < column.shape[0] < 1 << 30) or not values.shape[0]:
         return None
-    return kernels.p_values(ordered.contiguous(), values.contiguous())
+    return kernels.p_values(column.contiguous(), values.contiguous(), is_sorted)
 
 
 def walk_ends(

@@ -282,6 +282,8 @@ def pick_columns(table: Array, columns: Array) -> Array:
         at = np.arange(0, table.size, table.shape[1])
         at += columns
         return table.reshape(-1).take(at)
+    if array_api_compat.is_torch_array(table):  # `take_along_axis` would look for negative columns first
+        return table.gather(1, columns[:, None])[:, 0]
     return namespace(table).take_along_axis(table, columns[:, None], axis=1)[:, 0]
 
 
@@ -354,7 +356,9 @@ def count_along(mask: Array, *, axis: int | None) -> Array:
     xp = namespace(mask)
     # torch widens the mask to the type of the sum before it adds: four bytes an entry, not eight.
     width = xp.int32 if int(np.prod(mask.shape)) < 1 << 31 else xp.int64
-    return xp.astype(xp.sum(xp.astype(mask, xp.uint8), axis=axis, dtype=width), xp.int64)
+    is_tensor = array_api_compat.is_torch_array(mask)
+    octets = mask.view(xp.uint8) if is_tensor else xp.astype(mask, xp.uint8)
+    return xp.astype(xp.sum(octets, axis=axis, dtype=width), xp.int64)
 
 
 def put_rows(array: Array, rows: Array, values: Array) -> Array:

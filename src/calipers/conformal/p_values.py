@@ -110,10 +110,16 @@ def conformal_p_values(
     cal, test = _same_kind(cal, test)
     codes, n_labels = _check_labels(calibration_labels, cal, test)
     cal_groups, groups, n_groups = _check_both_groups(calibration_groups, test_groups, cal, test)
+    draws = resolve_tau(tau, test, smoothed, random_state)
+    if codes is None and groups is None and draws is None:
+        # A device that compares with all scores at once needs no table of cells.
+        flat = namespace(test).reshape(test, (-1,))
+        if (found := p_values_among(cal, flat)) is not None:
+            return namespace(test).reshape(found, test.shape)
     table = CalibrationScores.build(
         cal, labels=codes, n_labels=n_labels, groups=cal_groups, n_groups=n_groups
     )
-    return table.p_values(test, groups=groups, tau=resolve_tau(tau, test, smoothed, random_state))
+    return table.p_values(test, groups=groups, tau=draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +220,7 @@ class CalibrationScores:
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
             nonlocal table
             flat = xp.reshape(block, (-1,))
-            if (found := p_values_among(column.ordered, flat)) is not None:
+            if (found := p_values_among(column.ordered, flat, is_sorted=True)) is not None:
                 return found
             if table is None:
                 table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
