@@ -101,9 +101,9 @@ class ViolationLaw(NullLaw):
         return np.maximum(first, 0.0), np.minimum(last, n)
 
     def _exceeds(self, x: np.ndarray | float, *, closed: bool) -> np.ndarray:
-        """P(T > x) when x itself is allowed (closed), else P(T >= x); x in one dimension."""
+        """P(T > x) when x itself is allowed (closed), else P(T >= x), for a search; x in one dimension."""
         grid = np.atleast_1d(np.asarray(x, dtype=float))[:, None]
-        return self._strata.outside(*self._allowed(grid, closed=closed))
+        return self._strata.outside(*self._allowed(grid, closed=closed), small=False)
 
     def _tail(self, observed: float, *, upper: bool, share: float) -> float:
         # The measure is discrete: a study reads the same few values again and again.
