@@ -160,6 +160,12 @@ def t_cv(x: dict[str, Any]) -> Any:
     return float(measure(x["covered"], x["ease"], alpha=0.1))
 
 
+def t_ss(x: dict[str, Any]) -> Any:
+    from calipers.metrics import t_ss as measure
+
+    return float(measure(x["size"] + 1, x["size"], x["ease"], random_state=0))
+
+
 def bare_ease_sort(x: dict[str, Any]) -> Any:
     import torch
 
@@ -184,6 +190,7 @@ JOBS = [
     Job("calibration error, 1e8", score_inputs, 100_000_000, 20_000, calibration, bare_calibration),
     Job("ten criteria, 50k x 1000", criteria_inputs, 50_000, 300, criteria, bare_read, exact=False),
     Job("T-CV, 1e7", adaptivity_inputs, 10_000_000, 5_000, t_cv, bare_ease_sort),
+    Job("T-SS, 20k, 999 shuffles", adaptivity_inputs, 20_000, 5_000, t_ss, bare_ease_sort),
     Job("coverage of sets, 50k x 1000", criteria_inputs, 50_000, 300, coverage_of, bare_read),
 ]
 

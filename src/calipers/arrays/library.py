@@ -15,6 +15,8 @@ from calipers.exceptions import InputTypeError
 # Any array of any library; the array API standard has no common base class to name.
 Array: TypeAlias = Any
 _NAMESPACES: dict[type, Any] = {}
+# Up to so many positions it is faster to mark the wanted ones than to sort them.
+_FEW_MARKS = 1 << 14
 
 
 def is_array(value: object) -> bool:
@@ -222,6 +224,43 @@ def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered, order
 
 
+def smallest_and_largest(array: Array) -> tuple[Any, Any]:
+    """Both ends of at least one number, as Python numbers: one read and one answer from a device.
+
+    NaN anywhere makes both NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import smallest_and_largest
+    >>> smallest_and_largest(np.array([[2, 5], [3, 4]]))
+    (2, 5)
+    """
+    if isinstance(array, np.ndarray):
+        return array.min().item(), array.max().item()
+    xp = namespace(array)
+    ends = array.aminmax() if array_api_compat.is_torch_array(array) else (xp.min(array), xp.max(array))
+    low, high = as_numpy(xp.stack(list(ends))).tolist()
+    return low, high
+
+
+def not_negative(array: Array) -> Array:
+    """The array with 0 in the place of negative entries.
+
+    numpy's own maximum takes a tenth of the time of `clip` of the array standard for a few entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.arrays import not_negative
+    >>> not_negative(np.array([-1.0, 2.0]))
+    array([0., 2.])
+    """
+    if isinstance(array, np.ndarray):
+        return np.maximum(array, 0.0)
+    return namespace(array).clip(array, min=0.0)
+
+
 def take_at(values: Array, positions: Array) -> Array:
     """The entries of a vector at positions that are known to lie inside it.
 
@@ -256,6 +295,8 @@ def pick_columns(table: Array, columns: Array) -> Array:
         at = np.arange(0, table.size, table.shape[1])
         at += columns
         return table.reshape(-1).take(at)
+    if array_api_compat.is_torch_array(table):  # `take_along_axis` would look for negative columns first
+        return table.gather(1, columns[:, None])[:, 0]
     return namespace(table).take_along_axis(table, columns[:, None], axis=1)[:, 0]
 
 
@@ -273,8 +314,7 @@ def running_sums(columns: Sequence[Array], ends: Array) -> list[Array]:
            [3.5, 1.5]])]
     """
     if isinstance(columns[0], np.ndarray):
-        stops, place = np.unique(np.append(ends, 0), return_inverse=True)  # 0 is the first of them
-        place = place[:-1].reshape(ends.shape)
+        stops, place = _distinct_ends(np.asarray(ends), len(columns[0]))
         sums = np.zeros((len(columns), stops.size))
         for own, column in zip(sums, columns, strict=True):
             np.add.reduceat(column[: stops[-1]], stops[:-1], out=own[1:])
@@ -284,6 +324,16 @@ def running_sums(columns: Sequence[Array], ends: Array) -> list[Array]:
     zero = xp.zeros((1,), dtype=xp.float64, device=columns[0].device)
     cumulative = [xp.concat([zero, xp.cumulative_sum(column)]) for column in columns]
     return [xp.reshape(xp.take(sums, xp.reshape(ends, (-1,))), ends.shape) for sums in cumulative]
+
+
+def _distinct_ends(ends: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ends in 0..n, 0 always first, and where each end stands among them."""
+    if n > _FEW_MARKS:
+        stops, place = np.unique(np.append(ends, 0), return_inverse=True)
+        return stops, place[:-1].reshape(ends.shape)
+    is_end = np.zeros(n + 1, dtype=bool)
+    is_end[0] = is_end[ends] = True
+    return np.flatnonzero(is_end), (np.cumsum(is_end) - 1)[ends]
 
 
 def count_in_order(ordered: Array, limits: Array) -> Array:
@@ -319,7 +369,9 @@ def count_along(mask: Array, *, axis: int | None) -> Array:
     xp = namespace(mask)
     # torch widens the mask to the type of the sum before it adds: four bytes an entry, not eight.
     width = xp.int32 if int(np.prod(mask.shape)) < 1 << 31 else xp.int64
-    return xp.astype(xp.sum(xp.astype(mask, xp.uint8), axis=axis, dtype=width), xp.int64)
+    is_tensor = array_api_compat.is_torch_array(mask)
+    octets = mask.view(xp.uint8) if is_tensor else xp.astype(mask, xp.uint8)
+    return xp.astype(xp.sum(octets, axis=axis, dtype=width), xp.int64)
 
 
 def put_rows(array: Array, rows: Array, values: Array) -> Array:

@@ -28,6 +28,7 @@ from calipers.arrays import (
     on_device_of,
     take_at,
 )
+from calipers.arrays.device_rows import p_values_among
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
@@ -116,10 +117,16 @@ def conformal_p_values(
     cal, test = _same_kind(cal, test)
     codes, n_labels = _check_labels(calibration_labels, cal, test)
     cal_groups, groups, n_groups = _check_both_groups(calibration_groups, test_groups, cal, test)
+    draws = resolve_tau(tau, test, smoothed, random_state)
+    if codes is None and groups is None and draws is None:
+        # A device that compares with all scores at once needs no table of cells.
+        flat = namespace(test).reshape(test, (-1,))
+        if (found := p_values_among(cal, flat)) is not None:
+            return namespace(test).reshape(found, test.shape)
     table = CalibrationScores.build(
         cal, labels=codes, n_labels=n_labels, groups=cal_groups, n_groups=n_groups
     )
-    return table.p_values(test, groups=groups, tau=resolve_tau(tau, test, smoothed, random_state))
+    return table.p_values(test, groups=groups, tau=draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,11 +222,16 @@ class CalibrationScores:
 
     def _by_table(self, column: SortedColumn, like: Array) -> Any:
         """With one cell and tau = 1 there are n + 1 possible p-values: divided once, then looked up."""
-        xp, n = namespace(like), self.n
-        table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
+        xp, n, table = namespace(like), self.n, None
 
         def one(block: Array, group: Array | None, draw: Array | None) -> Array:
-            return take_at(table, column.search(xp.reshape(block, (-1,))))
+            nonlocal table
+            flat = xp.reshape(block, (-1,))
+            if (found := p_values_among(column.ordered, flat, is_sorted=True)) is not None:
+                return found
+            if table is None:
+                table = on_device_of((n + 1.0 - np.arange(n + 1)) / (n + 1.0), like)
+            return take_at(table, column.search(flat))
 
         return one
 

@@ -26,7 +26,7 @@ from calipers.arrays import (
     sort_with_order,
     undo_row_order,
 )
-from calipers.arrays.device_rows import running_mass
+from calipers.arrays.device_rows import first_labels, running_mass
 from calipers.conformal.blocks import row_blocks
 from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, require_finite
@@ -234,6 +234,8 @@ class RankedRule:
 
     def _matrix_block(self, P: Array, u: Any) -> Array:
         descending, order = _descending(P)
+        if self.formula is _aps and u is None and (scores := running_mass(descending, order)) is not None:
+            return scores
         return undo_row_order(self._by_rank(descending, u), order)
 
     def _by_rank(self, descending: Array, u: Any) -> Array:
@@ -268,6 +270,10 @@ class RankedRule:
         xp = namespace(P)
         descending = xp.sort(P, axis=1, descending=True, stable=False)
         scores = self._by_rank(descending, u)
+        if int(limits.shape[1]) == 1:
+            mask = first_labels(P, descending, scores, limits[:, 0])
+            if mask is not None:
+                return mask[None, ...]
         sizes = [count_in_order(scores, limits[:, level]) for level in range(int(limits.shape[1]))]
         masks = [_first_labels(P, descending, size) for size in sizes]
         return masks[0][None, ...] if len(masks) == 1 else xp.stack(masks)

@@ -37,6 +37,8 @@ def uniform_mass_limits(total: float, n_bins: int) -> np.ndarray:
     check_count(n_bins, name="n_bins")
     check_number(total, name="total", low=0.0, high=1e150)
     if isinstance(total, (int, np.integer)):
+        if n_bins * int(total) < 1 << 62:
+            return np.arange(n_bins + 1) * int(total) // n_bins
         # Python integers: b N does not overflow.
         return np.array([b * int(total) // n_bins for b in range(n_bins + 1)])
     return np.linspace(0.0, float(total), n_bins + 1)

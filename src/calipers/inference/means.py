@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from calipers.arrays import Array, as_numpy, namespace
+from calipers.arrays import Array, as_numpy, namespace, not_negative
+from calipers.arrays.device_rows import row_moments
 from calipers.exceptions import InputError
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
 from calipers.inference.effective import effective_quantile, effective_rows
@@ -100,6 +101,8 @@ class Moments:
     def of_each(cls, table: Array) -> list[Moments]:
         """The moments of every row of a (k, n) table where it lies; only a few numbers of each leave it."""
         xp, n = namespace(table), int(table.shape[1])
+        if (pairs := row_moments(table)) is not None:
+            return [cls(float(n), *pair) for pair in pairs.tolist()]
         low = xp.min(table, axis=1)
         mean = xp.mean(table, axis=1)
         deviations = table - mean[:, None]
@@ -107,7 +110,7 @@ class Moments:
         squares = xp.sum(deviations * deviations, axis=1) - n * shift * shift
         is_constant = low == xp.max(table, axis=1)
         mean, squares = xp.where(is_constant, low, mean + shift), xp.where(is_constant, 0 * low, squares)
-        pairs = as_numpy(xp.stack([mean, xp.clip(squares, min=0.0)], axis=1)).tolist()
+        pairs = as_numpy(xp.stack([mean, not_negative(squares)], axis=1)).tolist()
         return [cls(float(n), *pair) for pair in pairs]
 
     def merge(self, other: Moments) -> Moments:

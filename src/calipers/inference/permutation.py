@@ -18,6 +18,7 @@ from calipers.inputs import check_count
 _CELLS = 1 << 20
 # One cell of a random table costs as much as shuffling this many rows (measured: 0.17 us against 11 ns).
 _ROWS_PER_CELL = 15
+_SHORT_RUN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +157,23 @@ def run_sum_permutation_test(
         ]
     else:
         sums = [
-            np.add.reduceat(_shuffles(column, None, size, rng), starts, axis=1)
+            _run_sums(_shuffles(column, None, size, rng), runs, starts)
             for size in _batches(n_draws, len(column))
         ]
     simulated = np.concatenate([np.asarray(statistic(part)) for part in sums])
     return _result(value.item(), simulated, alternative)
+
+
+def _run_sums(table: np.ndarray, runs: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sums of the runs of every row, (draws, R); short runs of one length are added place by place."""
+    length = int(runs[0])
+    if not 1 < length <= _SHORT_RUN or np.any(runs != length):
+        return np.asarray(np.add.reduceat(table, starts, axis=1))
+    # In the order of `reduceat`: the first entry, plus the sum of the others.
+    others = table[:, 1::length]
+    for place in range(2, length):
+        others = others + table[:, place::length]
+    return np.asarray(table[:, ::length] + others)
 
 
 def _batches(n_draws: int, n: int) -> list[int]:

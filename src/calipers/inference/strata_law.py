@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
@@ -25,6 +26,8 @@ _NODES_PER_SPREAD, _FEWEST_NODES, _MOST_NODES = 3.0, 64, 4096
 _BEYOND = 1e-17
 # Counts and nodes whose chances are kept in a table.
 _TABLE_CELLS = 1 << 21
+# Standard deviations to either side of the mean beyond which a binomial number has no mass that matters.
+_WINDOW, _WINDOW_CELLS = 9.5, 1 << 23
 
 Tail = Callable[[np.ndarray], np.ndarray]
 
@@ -60,7 +63,7 @@ class StrataLaw:
     (0.06, 0.5)
     """
 
-    __slots__ = ("_binomial", "_nodes", "_others", "_tables", "_threshold", "offsets", "sizes")
+    __slots__ = ("_binomial", "_nodes", "_others", "_tables", "_threshold", "_windows", "offsets", "sizes")
 
     def __init__(
         self,
@@ -83,9 +86,12 @@ class StrataLaw:
         largest = float(self.sizes.max())
         self._nodes = (np.ones(0),) * 2 if threshold is None else coverage_nodes(threshold, largest)
         self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._windows: dict[int, _Window] = {}
 
-    def outside(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def outside(self, first: np.ndarray, last: np.ndarray, *, small: bool = True) -> np.ndarray:
         """P(some count lies below ``first`` or above ``last``), to full precision where it is small.
+
+        With ``small=False`` what lies below 1e-15 may be lost, which a search for a level does not see.
 
         Both have one entry per distinct stratum (`sizes`, `offsets`) on their last axis, or one for all, with
         values from 0 to the rows of the stratum; an empty range is never met.
@@ -107,13 +113,23 @@ class StrataLaw:
         nodes, masses = self._nodes
         log_inside = np.zeros((nodes.size, *shape[:-1]))
         for at, (n, _, times) in enumerate(self._binomial.T):
-            beyond = self._outside_at_nodes(at, int(n), first[..., at], last[..., at])
+            beyond = self._outside_at_nodes(at, int(n), first[..., at], last[..., at], small)
             log_inside += _log_kept(beyond[..., None], np.array([times]))
         return np.clip(np.tensordot(masses, -np.expm1(log_inside), axes=1), 0.0, 1.0) + 0.0
 
-    def _outside_at_nodes(self, at: int, n: int, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _outside_at_nodes(
+        self, at: int, n: int, first: np.ndarray, last: np.ndarray, small: bool
+    ) -> np.ndarray:
         """P(count below ``first`` or above ``last``) of one stratum at every node of the coverage."""
         nodes, _ = self._nodes
+        if (
+            nodes.size * (n + 1) > _TABLE_CELLS
+            and not small
+            and nodes.size * _window_width(n) <= _WINDOW_CELLS
+        ):
+            if at not in self._windows:
+                self._windows[at] = _window(n, nodes)
+            return self._windows[at].outside(first, last)
         if nodes.size * (n + 1) > _TABLE_CELLS:
             c = nodes.reshape(-1, *([1] * first.ndim))
             return _binomial_outside(first[None], last[None], np.asarray(float(n)), c, 1.0 - c)
@@ -122,6 +138,52 @@ class StrataLaw:
         under, over = self._tables[at]
         low, high = np.minimum(first, n + 1).astype(np.int64), np.maximum(last, -1).astype(np.int64)
         return np.where(high < low, 1.0, under[:, low] + over[:, high + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """P(K < j) and P(K >= j) of binomial counts, (nodes, w + 1), for j from ``start`` on, one per node.
+
+    Counts before and after the window have no mass that matters.
+    """
+
+    start: np.ndarray
+    under: np.ndarray
+    over: np.ndarray
+
+    def outside(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """P(count below ``first`` or above ``last``) at every node, (nodes, ...); 1 for an empty range."""
+        low, high = (
+            np.clip(end.reshape(1, -1) - self.start[:, None], 0, self.under.shape[1] - 1).astype(np.int64)
+            for end in (first, last + 1)
+        )
+        beyond = np.take_along_axis(self.under, low, axis=1) + np.take_along_axis(self.over, high, axis=1)
+        return np.where(last < first, 1.0, beyond.reshape(-1, *first.shape))
+
+
+def _window_width(n: int) -> int:
+    """Counts that hold a binomial number of n trials but for 1e-20, wherever its mean is."""
+    return min(n, 2 * int(_WINDOW * 0.5 * np.sqrt(n)) + 2) + 1
+
+
+def _window(n: int, nodes: np.ndarray) -> _Window:
+    """The tails of the counts of n trials near their mean at every node."""
+    width = _window_width(n)
+    start = np.clip(np.floor(n * nodes - width / 2), 0, n + 1 - width).astype(np.int64)
+    counts = start[:, None] + np.arange(width)
+    mass = _log_ways(n)[counts]
+    mass += special.xlogy(counts[:, :1], nodes[:, None]) + special.xlog1py(n - counts[:, :1], -nodes[:, None])
+    # From one count to the next, log c - log(1 - c) is added; certain coverage has one count.
+    mass += np.arange(width) * special.logit(np.minimum(nodes, 1 - 1e-16))[:, None]
+    np.exp(mass, out=mass)
+    mass /= mass.sum(axis=1, keepdims=True)
+    return _Window(start, *_tables_of(mass))
+
+
+def _log_ways(n: int) -> np.ndarray:
+    """Logarithms of the numbers of ways to choose 0, ..., n of n."""
+    k = np.arange(n + 1.0)
+    return np.asarray(special.gammaln(n + 1.0) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
 def coverage_nodes(threshold: CalibrationLaw, rows: float) -> tuple[np.ndarray, np.ndarray]:
@@ -173,8 +235,7 @@ def _tables_of(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _binomial_masses(n: int, covered: np.ndarray) -> np.ndarray:
     """P(K = 0), ..., P(K = n) for every probability of a column."""
     k = np.arange(n + 1.0)
-    ways = special.gammaln(n + 1.0) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return np.asarray(np.exp(ways + special.xlogy(k, covered) + special.xlog1py(n - k, -covered)))
+    return np.asarray(np.exp(_log_ways(n) + special.xlogy(k, covered) + special.xlog1py(n - k, -covered)))
 
 
 def _binomial_outside(

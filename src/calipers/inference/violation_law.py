@@ -16,6 +16,8 @@ _ROUNDING = 1.0 + 1e-12
 # Points tried at once, and how close to an atom the search comes before it takes the nearest one.
 _GRID, _CELLS = 7, 1 << 12
 _PRECISION = 1e-10
+# Readings whose tails are remembered.
+_KEPT_TAILS = 1 << 10
 SIDES = ("both", "under", "over")
 
 
@@ -55,7 +57,7 @@ class ViolationLaw(NullLaw):
     (0.0375, 0.05)
     """
 
-    __slots__ = ("_points", "_side", "_strata", "_text")
+    __slots__ = ("_points", "_side", "_strata", "_tails", "_text")
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class ViolationLaw(NullLaw):
         distinct = np.unique(self._strata.offsets)
         self._text = f"target {distinct[0]:g}" if distinct.size == 1 else f"{distinct.size} targets"
         self._points: dict[tuple[float, bool], float] = {}
+        self._tails: dict[float, tuple[float, float]] = {}
 
     def __repr__(self) -> str:
         return f"ViolationLaw({self._strata.sizes.size} distinct strata, {self._text})"
@@ -98,18 +101,27 @@ class ViolationLaw(NullLaw):
         return np.maximum(first, 0.0), np.minimum(last, n)
 
     def _exceeds(self, x: np.ndarray | float, *, closed: bool) -> np.ndarray:
-        """P(T > x) when x itself is allowed (closed), else P(T >= x); x in one dimension."""
+        """P(T > x) when x itself is allowed (closed), else P(T >= x), for a search; x in one dimension."""
         grid = np.atleast_1d(np.asarray(x, dtype=float))[:, None]
-        return self._strata.outside(*self._allowed(grid, closed=closed))
+        return self._strata.outside(*self._allowed(grid, closed=closed), small=False)
 
     def _tail(self, observed: float, *, upper: bool, share: float) -> float:
-        # P(T > observed) and P(T >= observed), in one evaluation.
+        # The measure is discrete: a study reads the same few values again and again.
+        if observed not in self._tails:
+            if len(self._tails) >= _KEPT_TAILS:
+                self._tails.clear()
+            self._tails[observed] = self._tails_at(observed)
+        beyond, at_least = self._tails[observed]
+        tied = share * (at_least - beyond)
+        return min(1.0, (beyond if upper else 1.0 - at_least) + tied)
+
+    def _tails_at(self, observed: float) -> tuple[float, float]:
+        """P(T > observed) and P(T >= observed), in one evaluation."""
         x = np.array([[observed]])
         allowed = (self._allowed(x, closed=True), self._allowed(x, closed=False))
         first, last = (np.concatenate(ends) for ends in zip(*allowed, strict=True))
-        beyond, at_least = (float(tail) for tail in self._strata.outside(first, last))
-        tied = share * (at_least - beyond)
-        return min(1.0, (beyond if upper else 1.0 - at_least) + tied)
+        beyond, at_least = self._strata.outside(first, last).tolist()
+        return beyond, at_least
 
     def _point(self, tail: float, *, upper: bool) -> float:
         if (tail, upper) not in self._points:

@@ -46,7 +46,7 @@ def given_column(block: Rows, name: str) -> Any:
     check = _CHECKS.get(name)
     if block.trusted and isinstance(value, np.ndarray) and value.ndim > 1 and value.shape[1] > 1:
         return value
-    return np.asarray(as_numpy(value, name=name) if check is None else check(value, block))
+    return as_numpy(value if check is None else check(value, block), name=name)
 
 
 _CHECKS: dict[str, Callable[[Any, Rows], Any]] = {

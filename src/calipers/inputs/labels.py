@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, frame_columns, is_frame, namespace, on_device_of
+from calipers.arrays import (
+    Array,
+    as_array,
+    as_numpy,
+    frame_columns,
+    is_frame,
+    namespace,
+    on_device_of,
+    smallest_and_largest,
+)
 from calipers.exceptions import InputError
 from calipers.inputs.row_checks import distinct_objects, missing_mask, one_column
 
@@ -273,7 +282,6 @@ def _are_device_indices(labels: Array, n_classes: int, classes: Any) -> bool:
     """Whether every label is its own column beyond doubt, by two reductions instead of a sort."""
     if not labels.shape[0] or not (classes is None or _are_plain(classes, n_classes)):
         return False
-    xp = namespace(labels)
-    low, high = as_numpy(xp.stack([xp.min(labels), xp.max(labels)])).tolist()
+    low, high = smallest_and_largest(labels)
     # Without classes, and with more than two of them, a label 0 says that columns are counted from 0.
     return low >= 0 and high < n_classes and (classes is not None or n_classes == 2 or low == 0)

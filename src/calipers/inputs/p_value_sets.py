@@ -36,5 +36,6 @@ def level_floors(p: Array, alpha: Any) -> Array:
             "For several levels use efficiency_curve."
         )
     exact = np.array([float(exact_level(a)) for a in levels]) + P_VALUE_NOISE
-    xp = namespace(p)
-    return xp.astype(on_device_of(exact, p), p.dtype)
+    if isinstance(p, np.ndarray):
+        return exact.astype(p.dtype)
+    return namespace(p).astype(on_device_of(exact, p), p.dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, namespace
+from calipers.arrays import Array, as_array, as_numpy, namespace, smallest_and_largest
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.labels import encode_labels, require_labels
 from calipers.inputs.option_checks import check_label
@@ -68,8 +68,10 @@ def _are_probabilities(array: Array) -> bool:
     n, width = (int(length) for length in array.shape)
     step = max(1, _BLOCK // width) if isinstance(array, np.ndarray) else n
     for block in (array[first : min(first + step, n), ...] for first in range(0, n, step)):
-        off = float(xp.max(xp.abs(xp.sum(block, axis=1) - 1)))
-        if not (off <= ROW_SUM_TOLERANCE and bool(xp.min(block) >= 0)):
+        off, low = xp.max(xp.abs(xp.sum(block, axis=1) - 1)), xp.min(block)
+        if not isinstance(array, np.ndarray):  # one answer from a device, not two
+            off, low = as_numpy(xp.stack([off, low])).tolist()
+        if not (off <= ROW_SUM_TOLERANCE and low >= 0):
             return False
         # No entry of a row exceeds its sum, so the largest matters only where a sum does.
         if off > slack and not bool(xp.max(block) <= 1 + slack):
@@ -364,12 +366,10 @@ def _check_unit(array: Array, name: str) -> None:
     xp = namespace(array)
     # A float32 softmax can exceed 1 by rounding; four units in the last place are not an error.
     limit = 1 + 4 * float(xp.finfo(array.dtype).eps)
-    # NaN passes through both reductions and fails the comparisons.
-    if not array_size(array) or bool(
-        (array.min() >= 0) & (array.max() <= limit)
-        if isinstance(array, np.ndarray)
-        else (xp.min(array) >= 0) & (xp.max(array) <= limit)
-    ):
+    if not array_size(array):
+        return
+    low, high = smallest_and_largest(array)
+    if low >= 0 and high <= limit:  # NaN fails the comparisons
         return
     require_finite(array, name=name)
     outside = (array < 0) | (array > limit)

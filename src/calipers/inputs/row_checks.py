@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, as_array, as_numpy, count_along, floating, namespace
+from calipers.arrays import (
+    Array,
+    as_array,
+    as_numpy,
+    count_along,
+    floating,
+    namespace,
+    smallest_and_largest,
+)
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.times import parsed_times
 
@@ -173,16 +182,16 @@ def _is_finite(array: Array, infinite: bool) -> bool:
     if not array_size(array):
         return True
     xp, on_host = namespace(array), isinstance(array, np.ndarray)
-    low = array.min() if on_host else xp.min(array)  # a NaN anywhere makes it NaN
     if infinite:
+        low = array.min() if on_host else xp.min(array)  # a NaN anywhere makes it NaN
         return bool(low == low)
-    high = array.max() if on_host else xp.max(array)
+    low, high = smallest_and_largest(array)
     is_double = on_host and array.dtype == np.float64
     if not (is_double or xp.isdtype(array.dtype, "real floating")) or (
         not is_double and float(xp.finfo(array.dtype).max) <= LARGEST_VALUE
     ):
-        return bool(xp.isfinite(low) & xp.isfinite(high))
-    reach = max(-float(low), float(high))  # NaN makes one of them NaN
+        return math.isfinite(low) and math.isfinite(high)
+    reach = max(-low, high)  # NaN makes both of them NaN
     return low == low and high == high and (reach == 0 or 1 / LARGEST_VALUE <= reach <= LARGEST_VALUE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calipers.arrays import Array, as_numpy, count_along, namespace, pick_columns
+from calipers.arrays import Array, as_numpy, count_along, namespace, not_negative, pick_columns
 from calipers.inputs.derived_columns import at_label
 from calipers.inputs.p_value_sets import P_VALUE_NOISE
 
@@ -46,7 +46,7 @@ def size_rows(size: Array, inside: Array) -> dict[str, Array]:
     return {
         "N": size,
         "M": xp.astype(size > 1, xp.float64),
-        "E": xp.clip(size - 1, min=0.0),
+        "E": not_negative(size - 1),
         "OM": xp.astype(false_size > 0, xp.float64),
         "OE": false_size,
         "empty": xp.astype(size == 0, xp.float64),

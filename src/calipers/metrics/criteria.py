@@ -7,6 +7,7 @@ largest p-value apart, four that use the observed label. Smaller is better in al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +128,8 @@ def efficiency(
     if phi is not None and not callable(phi):
         raise InputTypeError(f"phi must be a function on [0, 1], got {repr(phi)[:60]}.")
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    levels = _levels(alpha, label_alpha, _column_names(y_true, int(p.shape[1]), classes), "efficiency")
+    names = partial(_column_names, y_true, int(p.shape[1]), classes)
+    levels = _levels(alpha, label_alpha, names, "efficiency")
     options = {"alpha": levels, "confidence": check_confidence(confidence), "phi": phi}
     state = efficiency_state(_EFFICIENCY, options)
     state.add(p, codes, weights)
@@ -171,7 +173,7 @@ def efficiency_by_label(
     """
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
     names = _column_names(y_true, int(p.shape[1]), classes)
-    levels = _levels(alpha, label_alpha, names, "efficiency_by_label")
+    levels = _levels(alpha, label_alpha, lambda: names, "efficiency_by_label")
     options = {"alpha": levels, "confidence": check_confidence(confidence), "criteria": criteria}
     state = by_label_state(_BY_LABEL, options)
     state.add(p, codes, weights, names=names)
@@ -233,7 +235,7 @@ def efficiency_difference(
             f"got {p.shape[1]} and {other.shape[1]} labels."
         )
     names = _column_names(y_true, int(p.shape[1]), classes)
-    levels = _levels(alpha, label_alpha, names, "efficiency_difference")
+    levels = _levels(alpha, label_alpha, lambda: names, "efficiency_difference")
     state = difference_state(_DIFFERENCE, {"alpha": levels, "confidence": check_confidence(confidence)})
     state.add(p, other, codes, weights)
     return state.finish()
@@ -306,14 +308,14 @@ def _check(
     return p, codes, Weights.check(sample_weight, n)
 
 
-def _levels(alpha: Any, label_alpha: Any, labels: list[Any], function: str) -> Any:
-    """One level, or a tuple with one per label."""
+def _levels(alpha: Any, label_alpha: Any, labels: Callable[[], list[Any]], function: str) -> Any:
+    """One level, or a tuple with one per label; the names of the labels are asked for only by the latter."""
     if label_alpha is not None:
-        return check_label_alpha(label_alpha, labels)
+        return check_label_alpha(label_alpha, labels())
     levels, single = check_alphas(alpha)
     if single:
         return alpha
-    if len(levels) == len(labels):
+    if len(levels) == len(labels()):
         warn_deprecated(f"{function}: a sequence of levels per label is now called label_alpha", "0.4")
     return levels
 

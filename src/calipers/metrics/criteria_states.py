@@ -37,7 +37,7 @@ from calipers.results import EstimateTable
 # Criteria that are not whole numbers, as the compiled kernel orders them.
 _CONTINUOUS = ("S", "U", "F", "OU", "OF", "credibility")
 _ORDER = (*CRITERIA_ORDER, "S_phi")
-_FEW_ROWS = 1 << 11
+_FEW_ROWS, _BLOCK = 1 << 11, 1 << 15
 GivenWeights = np.ndarray | Weights | None
 
 
@@ -216,10 +216,19 @@ class DifferenceState(State):
         self.add(block["p_values"], other, block["codes"], block.weights)
 
     def add(self, p: Array, other: Array, codes: Array, weights: GivenWeights) -> None:
-        """Add checked rows."""
+        """Add checked rows; many on the host block by block, whose columns stay in the cache."""
+        n = int(p.shape[0])
+        given = Weights.of(weights) if isinstance(weights, np.ndarray) else weights
+        step = _BLOCK if isinstance(p, np.ndarray) else max(n, 1)
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            part = given if given is None or step >= n else given.take(rows)
+            self._add_block(p[rows, ...], other[rows, ...], codes[rows], part)
+
+    def _add_block(self, p: Array, other: Array, codes: Array, weights: Weights | None) -> None:
         first = criterion_rows(p, codes, sets_at(p, self.alpha))
         second = criterion_rows(other, codes, sets_at(other, self.alpha))
-        mass = weights.mass if isinstance(weights, Weights) else weights
+        mass = None if weights is None else weights.mass
         self.n_labels = int(p.shape[1])
         for name, gap in criterion_gaps(first, second, p).items():
             self.moments.add({name: Moments.of(gap, weights)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -108,16 +108,19 @@ class StrataNull:
             return None
         return CalibrationLaw(n, conformal_rank(n, self.rows.alpha))
 
-    def laws(self) -> list[CoverageLaw | PoissonBinomialLaw] | None:
+    def counted_strata(self) -> tuple[tuple[int, int | None], ...] | None:
+        """Rows of every stratum and calibration rows of its own, where one level makes its law exact."""
+        if self.no_test or self.clusters is not None or self.parts is not None or self.rows.alpha is None:
+            return None
+        behind = self.thresholds if isinstance(self.thresholds, tuple) else (None,) * len(self.mass)
+        return tuple((round(m), n) for m, n in zip(self.mass.tolist(), behind, strict=True))
+
+    def laws(self) -> Sequence[CoverageLaw | PoissonBinomialLaw] | None:
         """The law of each stratum's covered count, given the shared threshold; None where it is not exact."""
+        if (strata := self.counted_strata()) is not None:
+            return coverage_laws(strata, self.rows.alpha)
         if self.no_test or self.clusters is not None or self.parts is not None:
             return None
-        if self.rows.alpha is not None:
-            behind = self.thresholds if isinstance(self.thresholds, tuple) else (None,) * len(self.mass)
-            keys = [(round(m), n) for m, n in zip(self.mass.tolist(), behind, strict=True)]
-            # Bins of equal mass have two sizes at most: each law is made once.
-            made = {key: coverage_law(key[0], self.rows.alpha, key[1]) for key in set(keys)}
-            return [made[key] for key in keys]
         if self.thresholds is not None:
             return None
         counts, ends = self.counts, np.append(self.counts.first, len(self.counts))
@@ -223,6 +226,13 @@ class StrataNull:
         if not self.rows.n_impossible or fields.get("p_value") is None:
             return fields
         return fields | {"p_value": min(fields["p_value"], 1.0 / (n_draws + 1))}
+
+
+def coverage_laws(strata: Sequence[tuple[int, int | None]], alpha: Any) -> list[CoverageLaw]:
+    """Laws of the covered counts of strata: rows of each, and calibration rows of its own or None."""
+    # Bins of equal mass have two sizes at most: each law is made once.
+    made = {key: coverage_law(key[0], alpha, key[1]) for key in set(strata)}
+    return [made[key] for key in strata]
 
 
 def _shared_out(covered: np.ndarray, parts: np.ndarray) -> np.ndarray:

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calipers.exceptions import InputError
-from calipers.inference import ExactLaw, SimulatedLaw, monte_carlo_p
+from calipers.inference import (
+    CalibrationLaw,
+    CoverageLaw,
+    ExactLaw,
+    SimulatedLaw,
+    ViolationLaw,
+    monte_carlo_p,
+    strata_law,
+)
 from calipers.results import Estimate
 
 integer_draws = st.lists(st.integers(-5, 5), min_size=1, max_size=60).map(np.array)
@@ -127,3 +135,14 @@ def test_laws_need_mass():
         ExactLaw([0, 1], [0.5, 0.4])
     with pytest.raises(InputError, match="vectors of one length"):
         ExactLaw([0, 1], [1.0])
+
+
+@pytest.mark.parametrize(("rows", "n", "rank"), [((14_285, 14_286), 60, 55), ((30_000, 3_000), 200, 181)])
+def test_the_band_of_many_rows_behind_one_threshold_needs_no_full_table(monkeypatch, rows, n, rank):
+    def ends():
+        law = ViolationLaw([CoverageLaw(m, 0.1) for m in rows], 0.9, threshold=CalibrationLaw(n, rank))
+        return [law.quantile(level) for level in (0.5, 0.95, 0.999)]
+
+    by_windows = ends()
+    monkeypatch.setattr(strata_law, "_WINDOW_CELLS", 0)
+    assert ends() == by_windows

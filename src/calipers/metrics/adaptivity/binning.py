@@ -200,14 +200,16 @@ def places_in_order(bins: Binned, ease: np.ndarray, mass: np.ndarray) -> np.ndar
 
 def _between(limits: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray) -> Binned:
     """Bins from the limits, the tie around each limit (low, high] and the column sums (C, 2, B + 1) there."""
-    part = np.clip((limits - low) / (high - low), 0.0, 1.0)
+    part = np.minimum(np.maximum((limits - low) / (high - low), 0.0), 1.0)
     # A limit at the end of a tie is read off exactly, without a product.
-    values = np.where(part == 1.0, at[:, 1], at[:, 0] + part * (at[:, 1] - at[:, 0]))
-    sums = np.diff(np.where(limits == 0, 0.0, values))
-    if not np.any((part > 0.0) & (part < 1.0)):  # no tie crosses a limit: each row lies in one bin
-        return Binned(np.diff(limits), sums)
+    at_end = part == 1.0
+    values = np.where(at_end, at[:, 1], at[:, 0] + part * (at[:, 1] - at[:, 0]))
+    values = np.where(limits == 0, 0.0, values)
+    sums, mass = values[:, 1:] - values[:, :-1], limits[1:] - limits[:-1]
+    if (at_end | (part == 0.0)).all():  # no tie crosses a limit: each row lies in one bin
+        return Binned(mass, sums)
     runs = np.unique(np.concatenate([limits, low, high]))
-    return Binned(np.diff(limits), sums, runs, _shares(runs, limits, low, high))
+    return Binned(mass, sums, runs, _shares(runs, limits, low, high))
 
 
 def _shares(runs: np.ndarray, limits: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

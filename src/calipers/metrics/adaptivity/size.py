@@ -343,7 +343,7 @@ def _shuffling(
         assert columns is not None  # noqa: S101 - narrows the type: importance weights have left
         means, mass = bins.means()[0, filled], bins.mass[filled]
         return run_sum_permutation_test(
-            lambda sums: signed_square(means, sums @ shares / mass),
+            lambda sums: signed_square(means, (sums @ shares if bins.ties_cross else sums) / mass),
             np.sort(columns[0]),
             np.rint(runs).astype(np.int64),
             n_draws=draws,

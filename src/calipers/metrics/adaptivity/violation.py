@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.arrays import Array, RandomState, as_numpy, generator, on_device_of
+from calipers.arrays import Array, RandomState, as_numpy, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import Weights, check_count, check_covered, check_groups, check_same_length, check_vector
 from calipers.inputs.option_checks import check_flag
@@ -130,7 +130,7 @@ def t_cv(
     covered = covered_rows(covered, y_true, classes)
     rows, score = _rows(covered, ease, "ease", alpha, sample_weight, cluster)
     bins = bin_by_ease([rows.covered], score, check_count(n_bins, name="n_bins"), rows.weights)
-    rng, draws = generator(random_state), check_count(n_draws, name="n_draws")
+    draws = check_count(n_draws, name="n_draws")
     names = [f"ease bin {b + 1}" for b in range(n_bins)]
     null = bins_null(
         bins, rows, lambda: places_in_order(bins, as_numpy(score), rows.mass), names, n_calibration
@@ -140,7 +140,7 @@ def t_cv(
         bins,
         null,
         confidence=confidence,
-        rng=rng,
+        random_state=random_state,
         n_draws=draws,
         randomized=check_flag(randomized, name="randomized"),
     )
@@ -357,7 +357,7 @@ def _over_strata(
 ) -> Estimate:
     bins = bin_by_strata([rows.covered], values, ends, rows.weights)
     null = bins_null(bins, rows, lambda: stratum_codes(as_numpy(values), ends), names, n_calibration)
-    return worst_estimate(name, bins, null, confidence=confidence, rng=generator(random_state), **options)
+    return worst_estimate(name, bins, null, confidence=confidence, random_state=random_state, **options)
 
 
 _COVERS = "covers 1 - alpha in every {} (exact law; one coverage drawn for all with n_calibration)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -9,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from calipers.arrays import RandomState, generator
 from calipers.inference import (
     CalibrationLaw,
-    CoverageLaw,
     NullLaw,
     ShareCounts,
     SimulatedLaw,
@@ -21,7 +22,7 @@ from calipers.inference import (
 from calipers.inputs import Weights, check_confidence
 from calipers.metrics.adaptivity.binning import Binned
 from calipers.metrics.promised_rows import PromisedRows, check_thresholds
-from calipers.metrics.strata_null import StrataNull
+from calipers.metrics.strata_null import StrataNull, coverage_laws
 from calipers.results import Estimate
 
 _NULL_LEVEL = 0.95
@@ -43,7 +44,7 @@ def bins_null(
     thresholds = check_thresholds(n_calibration, len(names), name="bins")
     if isinstance(thresholds, tuple):
         thresholds = tuple(thresholds[b] for b in filled)
-    mass, shown = bins.mass[filled], tuple(names[b] for b in filled)
+    mass, shown = bins.mass[filled], tuple(names[b] for b in filled.tolist())
     runs, parts = mass, None
     if bins.ties_cross:
         runs, shares = bins.shared_runs()
@@ -60,25 +61,29 @@ def bins_null(
 
 @lru_cache(maxsize=128)
 def _exact_law(
-    laws: tuple[CoverageLaw, ...], target: float, side: str, threshold: CalibrationLaw | None
+    strata: tuple[tuple[int, int | None], ...],
+    alpha: Any,
+    target: float,
+    side: str,
+    threshold: CalibrationLaw | None,
 ) -> ViolationLaw:
     """The law of the largest violation; kept, because a study asks for the same one many times."""
-    return ViolationLaw(laws, target, side=side, threshold=threshold)
+    return ViolationLaw(coverage_laws(strata, alpha), target, side=side, threshold=threshold)
 
 
 def worst_law(
-    null: StrataNull, observed: float, side: str, rng: np.random.Generator, n_draws: int | None = None
+    null: StrataNull, observed: float, side: str, random_state: RandomState, n_draws: int | None = None
 ) -> NullLaw | None:
     """Exact where there are exact laws, else simulated; None without a test."""
     if null.no_test:
         return None
+    if (strata := null.counted_strata()) is not None:
+        return _exact_law(strata, null.rows.alpha, float(null.target[0]), side, null.threshold)
     laws = null.laws()
     if laws is None:
+        rng = generator(random_state)
         return null.simulated(lambda gaps: _gap(gaps, side).max(axis=1), observed, rng, n_draws)
-    if null.rows.alpha is None:
-        return ViolationLaw(laws, null.target.tolist(), side=side)
-    counts = tuple(law for law in laws if isinstance(law, CoverageLaw))
-    return _exact_law(counts, float(null.target[0]), side, null.threshold)
+    return ViolationLaw(laws, null.target.tolist(), side=side)
 
 
 def worst_estimate(
@@ -87,13 +92,17 @@ def worst_estimate(
     null: StrataNull,
     *,
     confidence: float,
-    rng: np.random.Generator,
+    random_state: RandomState,
     side: str = "both",
     n_draws: int | None = None,
     randomized: bool = False,
     no_null: str = "",
 ) -> Estimate:
-    """The largest violation with interval, null band and per-bin details."""
+    """The largest violation with interval, null band and per-bin details.
+
+    Without a ``random_state`` a generator is made only where something is drawn.
+    """
+    rng = None if random_state is None else generator(random_state)
     target, filled, counts = null.target, np.flatnonzero(bins.filled), bins.counts()
     shares = counts.shares
     if null.clusters is not None:
@@ -106,7 +115,7 @@ def worst_estimate(
     law = None if no_null else worst_law(null, value, side, rng, n_draws)
     tested: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
     if law is not None and randomized:
-        tested["p_value"] = law.randomized_p_value(value, rng)
+        tested["p_value"] = law.randomized_p_value(value, generator(rng))
     resolution = {"n_draws": law.n_draws} if isinstance(law, SimulatedLaw) else {}
     details = _bin_details(bins, null, counts, worst) | {"null_median": _median(law)}
     return Estimate(
@@ -134,7 +143,7 @@ def _bin_details(bins: Binned, null: StrataNull, counts: ShareCounts, worst: int
         "worst_bin": int(filled[worst]),
         "coverage": counts.shares.tolist(),
         **promised,
-        "rows": [_whole(m) for m in bins.mass[filled]],
+        "rows": [_whole(m) for m in bins.mass[filled].tolist()],
         "bins": list(null.names),
         "mean_squared_violation": square,
         "mean_squared_violation_std_error": square_error,
@@ -148,16 +157,17 @@ def mean_squared_violation(shares: np.ndarray, rows: np.ndarray, target: np.ndar
     Unbiased for the mean of (p - t)^2 with p the true coverage of each bin. Delta method with the binomial
     third term: the variance of one summand is about 4 (p - t)^2 v + 2 v^2 with v = p (1 - p) / n.
     """
-    usable = rows > 1
+    c, n, usable = shares, rows, rows > 1
     if not usable.any():
         return float("nan"), float("nan")
-    c, n, target = shares[usable], rows[usable], target[usable]
+    if not usable.all():
+        c, n, target = shares[usable], rows[usable], target[usable]
     noise = c * (1 - c) / (n - 1)
     squares = (c - target) ** 2 - noise
     skew = noise * (1 - 2 * c) / n
-    variance = float(np.sum(4 * squares * noise + 4 * (c - target) * skew + 2 * noise**2))
-    floor = float(np.sum(2 * noise**2))
-    return float(np.mean(squares)), float(np.sqrt(max(variance, floor)) / c.size)
+    pure = 2 * noise**2
+    variance = float((4 * squares * noise + 4 * (c - target) * skew + pure).sum())
+    return float(squares.mean()), math.sqrt(max(variance, float(pure.sum()))) / c.size
 
 
 def _gap(departures: np.ndarray, side: str) -> np.ndarray:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from calipers.arrays import Array, namespace, sort_with_order, take_at
+from calipers.arrays.device_rows import walk_ends
 from calipers.inputs.row_checks import first_true
 from calipers.metrics.reliability.extremes import Extreme
 from calipers.metrics.reliability.scored_rows import BinaryRows
@@ -71,6 +72,9 @@ def _walk_block(
 
 def extremes_by_sorting(rows: BinaryRows, tie: float) -> Extremes:
     """Sort and cumulate where the rows lie; only the extremes come to the host."""
+    if rows.weights is None and (ends := walk_ends(rows.scores, rows.outcomes, tie)) is not None:
+        top, bottom = (_extreme(side, tie, *end) for side, end in zip((1, -1), ends, strict=True))
+        return top, bottom
     xp = namespace(rows.scores)
     f, order = sort_with_order(rows.bounded_scores())
     # Outcomes are taken as they are, one byte each when they are events; the difference widens them.
@@ -95,4 +99,11 @@ def _device_extreme(f: Array, walk: Array, is_end: Array | None, direction: int,
     n = int(f.shape[0])
     ends = first_true(reached)[0], n - 1 - first_true(xp.flip(reached))[0]
     first, last = (float(f[end]) + 0.0 for end in ends)
+    return _extreme(direction, tie, level, first, last)
+
+
+def _extreme(direction: int, tie: float, level: float, first: float | None, last: float | None) -> Extreme:
+    """The extreme of a walk by the first and last score that read it; without them nothing did."""
+    if first is None or last is None:
+        return Extreme(direction, tie)
     return Extreme(direction, tie, level, first if level > tie else -math.inf, last)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import Array, generator, namespace
+from calipers.arrays.device_rows import score_sums
 from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.row_checks import count_true
 from calipers.inputs.weights import effective_size
@@ -103,7 +104,10 @@ class Walk:
 def row_moments(rows: BinaryRows, found: SupInterval) -> RowMoments:
     """The moments by one pass over the rows, in blocks, where they lie."""
     whole = rows.whole
-    sums = np.sum([_block_sums(f, y, w, found, whole) for f, y, w in rows.blocks(_CACHED)], axis=0)
+    sums = _device_sums(rows, found)
+    if sums is None:
+        blocks = [_block_sums(f, y, w, found, whole) for f, y, w in rows.blocks(_CACHED)]
+        sums = np.sum(blocks, axis=0)
     total, squares, second, noise, variance, inside, stated, happened, inside_square, impossible = (
         sums.tolist()
     )
@@ -120,6 +124,14 @@ def row_moments(rows: BinaryRows, found: SupInterval) -> RowMoments:
         impossible=int(impossible),
         whole=whole,
     )
+
+
+def _device_sums(rows: BinaryRows, found: SupInterval) -> np.ndarray | None:
+    """`_block_sums` of events on a device that count once, in one read; None where there is no kernel."""
+    if rows.weights is not None:
+        return None
+    sums = score_sums(rows.scores, rows.outcomes, found.low, found.high)
+    return None if sums is None else np.array([rows.n, rows.n, sums[0], *sums])
 
 
 def _block_sums(f: Array, y: Array, w: Array | None, found: SupInterval, whole: bool) -> list[float]:
