@@ -117,6 +117,7 @@ class Design:
             "bound": self.bound is not None,
             "distribution": any(name in self.head.given for name in ("quantiles", "pit")),
             "stated": any(name in self.head.given for name in ("probabilities", "promised")),
+            "certainty": self._states_certainty(),
         }
         names = (
             "p_values", "probabilities", "X", "groups", "ease", "time", "cluster", "loss", "pit", "quantiles",
@@ -124,6 +125,12 @@ class Design:
         )  # fmt: skip
         present |= {name: self.head.get(name) is not None for name in names}
         return frozenset(word for word, there in present.items() if there)
+
+    def _states_certainty(self) -> bool:
+        """Whether rows say how sure they are: probabilities, promises, widths; beside ``covered`` more."""
+        given = self.head.given.keys()
+        beside = "covered" in given and given & {"ease", "size"}
+        return bool(beside or given & {"probabilities", "promised", "intervals"})
 
     @property
     def is_whole(self) -> bool:

@@ -30,11 +30,12 @@ LossOption = Annotated[
     ),
 ]
 UnlabelledOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--unlabelled",
-        help="Rows whose labels have not come: estimate the mean loss on them. --data is then a labelled "
-        "file of the same columns: y_true, p_<class> or y_pred, features.",
+        help="Rows whose labels have not come, a file, a folder or a pattern of any size: estimate the mean "
+        "loss on them. --data is then a labelled file of the same columns: y_true, p_<class> or y_pred, "
+        "features.",
     ),
 ]
 LossesOption = Annotated[
@@ -146,7 +147,7 @@ def command(
 
 
 def _without_labels(
-    data: Path, new: Path, target: str, loss: str | None, alpha: float, seed: int, *, as_json: bool
+    data: Path, new: str, target: str, loss: str | None, alpha: float, seed: int, *, as_json: bool
 ) -> int:
     from calipers.cli.forecast_unlabelled import estimates, parse_losses, sentences
     from calipers.cli.terminal import say

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import polars as pl
 
+    from calipers.engines import FileSource
     from calipers.results import Estimate
 
 # The column of point predictions in a file of a regression.
@@ -24,17 +25,17 @@ class Statements(NamedTuple):
 
 
 def estimates(
-    data: Path, new: Path, *, target: str, losses: list[Any] | None, alpha: float, seed: int
+    data: Path, new: str, *, target: str, losses: list[Any] | None, alpha: float, seed: int
 ) -> dict[str, Estimate]:
-    """One estimate per loss, from a labelled reference file and a file without labels."""
+    """One estimate per loss, from a labelled reference file and files without labels, which are streamed."""
+    from calipers.engines import estimate_without_labels
     from calipers.exceptions import InputError
     from calipers.inputs.files import read_table
     from calipers.performance import LabelFreePerformance
 
     reference, columns = labelled(read_table(data), target, str(data))
-    fresh = unlabelled(read_table(new), columns, str(new))
     regression = PREDICTION in columns
-    found: dict[str, Estimate] = {}
+    models: dict[str, LabelFreePerformance] = {}
     for loss in losses or (["absolute"] if regression else ["zero_one"]):
         model = LabelFreePerformance(
             loss=loss,
@@ -44,12 +45,11 @@ def estimates(
             classes=reference.classes,
         )
         try:
-            model.fit(reference.stated, reference.outcomes, reference.features)
+            models[str(loss)] = model.fit(reference.stated, reference.outcomes, reference.features)
         except InputError as error:
             raise InputError(f"{data}: {error}") from None
-        estimate = model.estimate(fresh.stated, fresh.features)
-        found[estimate.name] = estimate
-    return found
+    found = estimate_without_labels(models, unlabelled(new, columns))
+    return {estimate.name: estimate for estimate in found.values()}
 
 
 def labelled(table: pl.DataFrame, target: str, place: str) -> tuple[Statements, list[str]]:
@@ -74,19 +74,26 @@ def labelled(table: pl.DataFrame, target: str, place: str) -> tuple[Statements, 
     return stated, [*probabilities, *features]
 
 
-def unlabelled(table: pl.DataFrame, columns: list[str], place: str) -> Statements:
-    """What the new rows state, by the columns of the reference."""
-    import numpy as np
-
+def unlabelled(new: str, columns: list[str]) -> FileSource:
+    """The new rows, by the columns of the reference."""
+    from calipers.engines import FileSource
     from calipers.exceptions import InputError
+    from calipers.inputs.files import ColumnChoice
 
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise InputError(f"{place} has no column {missing[0]!r}, which the labelled file has.")
     own = [name for name in columns if name == PREDICTION or name.startswith("p_")]
     features = [name for name in columns if name not in own]
-    stated = np.column_stack([_numbers(table[name], place) for name in own])
-    return Statements(stated[:, 0] if len(own) == 1 else stated, table.select(features) if features else None)
+    choice = ColumnChoice(
+        y=(),
+        X=features,
+        probabilities=[] if PREDICTION in own else own,
+        **({"y_pred": PREDICTION} if PREDICTION in own else {}),
+    )
+    source = FileSource(new, choice, features=bool(features))
+    there = next(source.opened()).roles.names()
+    missing = [name for name in columns if name not in there]
+    if missing:
+        raise InputError(f"{new} has no column {missing[0]!r}, which the labelled file has.")
+    return source
 
 
 def _numbers(column: pl.Series, place: str) -> Any:

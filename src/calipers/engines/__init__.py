@@ -8,6 +8,7 @@ from calipers.engines.planning import RunPlan, plan_run
 from calipers.engines.resuming import ResumableEngine
 from calipers.engines.running import measure
 from calipers.engines.sources import ArraySource, FileSource
+from calipers.engines.unlabelled import estimate_without_labels
 from calipers.inference.state import State
 from calipers.inputs.rows import Rows
 from calipers.metrics.registry import merge_rules, state_of
@@ -20,6 +21,7 @@ __all__ = [
     "Rows",
     "RunPlan",
     "State",
+    "estimate_without_labels",
     "measure",
     "merge_rules",
     "plan_run",

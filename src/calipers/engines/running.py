@@ -250,7 +250,7 @@ def measure(
     }
     pieces = source.pieces()
     with unchanging_files(pieces):
-        finished = run_states(states, pieces, engine_of(engine), progress or _silent)
+        finished = run_states(states, pieces, engine_of(engine), progress or silent)
     return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
 
 
@@ -325,7 +325,7 @@ def engine_of(engine: str | Engine) -> Engine:
     raise InputError(f'engine must be "local", "dask" or "spark", got {engine!r}.')
 
 
-def _silent(done: int, total: int) -> None:
+def silent(done: int, total: int) -> None:
     """No progress shown."""
 
 

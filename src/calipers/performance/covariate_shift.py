@@ -1,4 +1,4 @@
-"""New inputs beside reference inputs: is there a shift, which weights undo it, which rows have no like."""
+"""New inputs beside reference inputs: is there a shift, and which weights undo it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from scipy import stats
 from calipers.inputs import Features, align_features
 from calipers.performance.indicator_table import indicator_table
 from calipers.performance.label_losses import log_odds
+from calipers.performance.reference_support import TABLE_NAMES
 from calipers.performance.shift import default_classifier, estimate_shift_weights
 
-# A new row lies outside the reference when its nearest reference row is this many times further than any
-# reference row lies from its own nearest one.
-_FAR = 1.5
-# Most reference rows that neighbours are searched among.
-_MOST_NEIGHBOURS = 5000
 # Level of the shift test, and fewest new rows from which weights are learned.
 SHIFT_LEVEL = 0.05
 _FEWEST_ROWS = 10
@@ -58,8 +54,7 @@ class CovariateShift:
     def __init__(
         self, reference: Features, new: Features, *, classifier: Any, generator: np.random.Generator
     ) -> None:
-        names = ("X of the reference", "X")
-        self.features = align_features(reference, new, names=names)
+        self.features = align_features(reference, new, names=TABLE_NAMES)
         self.classifier = default_classifier() if classifier is None else classifier
         self.generator = generator
         n = len(reference)
@@ -73,7 +68,7 @@ class CovariateShift:
         table = (table - table[:n].mean(axis=0)) / np.where((s := table[:n].std(axis=0)) > 0, s, 1.0)
         numbers = [j for j in range(table.shape[1]) if np.unique(table[:, j]).size > 2]
         squares = np.clip(table[:, numbers], -_CUT, _CUT) ** 2
-        self.places, self.n_reference = table, n
+        self.n_reference = n
         self.table = np.concatenate([table, squares], axis=1)
         self.is_new = np.repeat([0, 1], [n, len(table) - n])
 
@@ -114,29 +109,6 @@ class CovariateShift:
             table = self._fitted(np.concatenate(drawn)).predict_proba(self.table[: self.n_reference])
             odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps)
             yield odds / odds.mean()
-
-    def supported(self) -> np.ndarray:
-        """Which new rows have their like in the reference: known categories, and a neighbour in reach."""
-        old, new = self.features
-        known = np.ones(len(new), dtype=bool)
-        for j, categories in enumerate(old.categories):
-            missing = np.isnan(new.values[:, j])
-            known &= ~missing | np.isnan(old.values[:, j]).any()
-            if categories is not None:
-                known &= missing | np.isin(new.values[:, j], old.values[:, j])
-        return np.asarray(known & self._near())
-
-    def _near(self) -> np.ndarray:
-        from sklearn.neighbors import NearestNeighbors
-
-        old, new = self.places[: self.n_reference], self.places[self.n_reference :]
-        if len(old) < 3:
-            return np.ones(len(new), dtype=bool)
-        if len(old) > _MOST_NEIGHBOURS:
-            old = old[self.generator.choice(len(old), _MOST_NEIGHBOURS, replace=False)]
-        search = NearestNeighbors(n_neighbors=2).fit(old)
-        reach = search.kneighbors(old)[0][:, 1].max()
-        return np.asarray(search.kneighbors(new, n_neighbors=1)[0][:, 0] <= _FAR * reach)
 
     def _fitted(self, rows: np.ndarray) -> Any:
         from sklearn.base import clone
@@ -188,6 +160,7 @@ class Comparison:
 def compare_rows(
     statements: tuple[np.ndarray, np.ndarray],
     features: tuple[Features, Features] | None,
+    supported: np.ndarray,
     *,
     classifier: Any,
     generator: np.random.Generator,
@@ -196,15 +169,13 @@ def compare_rows(
 
     Without features nothing is weighted: a shift of the statements is told, and the expected loss follows it.
     """
-    n_old, n_new = len(statements[0]), len(statements[1])
-    ones, everyone = np.ones(n_old), np.ones(n_new, dtype=bool)
+    ones = np.ones(len(statements[0]))
     tables = (_as_features(statements[0]), _as_features(statements[1])) if features is None else features
     shift = CovariateShift(*tables, classifier=classifier, generator=generator)
     test = shift.test()
     found = test.p_value < SHIFT_LEVEL
     if features is None:
-        return Comparison(test, found, ones, everyone, None)
-    supported = shift.supported()
+        return Comparison(test, found, ones, supported, None)
     weights = shift.weights(supported) if found and supported.sum() >= _FEWEST_ROWS else ones
     return Comparison(test, found, weights, supported, shift)
 

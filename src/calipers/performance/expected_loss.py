@@ -6,7 +6,7 @@ the mean of realised minus expected loss is then an honest correction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,10 @@ from calipers.performance.label_losses import LabelTable, log_odds
 FOLDS = 5
 # Features of the reference and of the new rows, as numbers with common codes.
 Tables = tuple[np.ndarray, np.ndarray] | None
+# Statements and features of some rows -> what a fitted function takes.
+Joins = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+# Statements and features of new rows -> expected losses (N, T) by the reference as it is.
+Pilot = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,47 @@ class ExpectedLoss:
     new: np.ndarray
     variance: np.ndarray
     reference_variance: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Functions fitted fold by fold.
+
+    Parameters
+    ----------
+    reference : array
+        Their values at the reference rows, each by the function of the other folds.
+    maps : tuple of functions
+        One per fold; other rows get their mean.
+    joins : function
+        Makes their input from statements and features.
+    """
+
+    reference: np.ndarray
+    maps: tuple[Callable[[np.ndarray], np.ndarray], ...]
+    joins: Joins
+
+    def of(self, new: np.ndarray, X: np.ndarray | None) -> np.ndarray:
+        """Values at new rows."""
+        inputs = self.joins(new, X)
+        total = self.maps[0](inputs)
+        for one in self.maps[1:]:
+            total = total + one(inputs)
+        return np.asarray(total / len(self.maps))
+
+
+def _statements_alone(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
+    return statements
+
+
+def _odds_and_features(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
+    return _side_by_side(log_odds(statements), X)
+
+
+def _side_by_side(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
+    """Statements, one column at least, and features where there are some."""
+    own = statements[:, None] if statements.ndim == 1 else statements
+    return own if X is None else np.column_stack([own, X])
 
 
 def folds_of(n: int, generator: np.random.Generator) -> np.ndarray:
@@ -92,25 +137,38 @@ class LabelModel:
     def _calibrate(
         self, weights: np.ndarray, new: np.ndarray, tables: Tables
     ) -> tuple[np.ndarray, np.ndarray]:
-        isotonic = self._out_of_fold(fit_map, weights, (self.statements, new))
-        if tables is None or np.ptp(weights) == 0.0:
+        fitted = self.fitted(weights, None if tables is None else tables[0])
+        return fitted.reference, fitted.of(new, None if tables is None else tables[1])
+
+    def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
+        """The calibrated probabilities as a function of statements and features."""
+        isotonic = self._out_of_fold(fit_map, weights, self.statements)
+        if X is None or np.ptp(weights) == 0.0:
             return isotonic
-        inputs = [
-            np.column_stack([log_odds(P), X]) for P, X in zip((self.statements, new), tables, strict=True)
-        ]
-        learned = self._out_of_fold(_fit_classifier, weights, (inputs[0], inputs[1]))
-        return min(isotonic, learned, key=lambda found: self._brier(found[0], weights))
+        inputs = _side_by_side(log_odds(self.statements), X)
+        learned = self._out_of_fold(_fit_classifier, weights, inputs, joins=_odds_and_features)
+        return min(isotonic, learned, key=lambda found: self._brier(found.reference, weights))
 
     def _out_of_fold(
-        self, fit: Any, weights: np.ndarray, inputs: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        old, new = inputs
-        reference, sums = np.empty(self.statements.shape), np.zeros((len(new), self.statements.shape[1]))
+        self, fit: Any, weights: np.ndarray, inputs: np.ndarray, joins: Joins | None = None
+    ) -> Fitted:
+        reference, maps = np.empty(self.statements.shape), []
         for inside in _each_fold(self.folds):
-            maps = fit(old[~inside], self.codes[~inside], weights[~inside], self.statements.shape[1])
-            reference[inside] = maps(old[inside])
-            sums += maps(new)
-        return reference, sums / (self.folds.max() + 1)
+            maps.append(fit(inputs[~inside], self.codes[~inside], weights[~inside], self.statements.shape[1]))
+            reference[inside] = maps[-1](inputs[inside])
+        return Fitted(reference, tuple(maps), joins or _statements_alone)
+
+    def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
+        """Expected losses by the unweighted reference, a column per table of losses, for any rows."""
+        fitted = self.fitted(np.ones(self.codes.size))
+
+        def losses(new: np.ndarray, X_new: np.ndarray | None) -> np.ndarray:
+            chances, found = fitted.of(new, None), np.empty((len(new), len(tables)))
+            for column, table in enumerate(tables):
+                found[:, column] = (chances * table(new)).sum(axis=1)
+            return found
+
+        return losses
 
     def _brier(self, chances: np.ndarray, weights: np.ndarray) -> float:
         happened = self.codes[:, None] == np.arange(chances.shape[1])
@@ -190,24 +248,35 @@ class LossModel:
 
     def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
         """Expected losses; the variance of a new row is the mean one of the weighted reference."""
+        old, fresh = (None, None) if tables is None else tables
+        fitted = self.fitted(weights, old)
+        spread = np.average((self.realised - fitted.reference) ** 2, weights=weights)
+        expected = fitted.of(new, fresh)
+        return ExpectedLoss(
+            fitted.reference,
+            expected,
+            np.full(expected.size, spread),
+            np.full(self.realised.size, spread),
+        )
+
+    def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
+        """The expected loss as a function of prediction and features."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        old, inputs = self.statements[:, None], new[:, None]
-        if tables is not None:
-            old, inputs = np.column_stack([old, tables[0]]), np.column_stack([inputs, tables[1]])
-        reference, sums = np.empty(self.realised.size), np.zeros(len(inputs))
+        inputs, reference, maps = _side_by_side(self.statements, X), np.empty(self.realised.size), []
         for inside in _each_fold(self.folds):
             model = HistGradientBoostingRegressor(
                 max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=self.seed
             )
-            model.fit(old[~inside], self.realised[~inside], sample_weight=weights[~inside])
-            reference[inside] = model.predict(old[inside])
-            sums += model.predict(inputs)
-        spread = np.average((self.realised - reference) ** 2, weights=weights)
-        expected = sums / (self.folds.max() + 1)
-        return ExpectedLoss(
-            reference, expected, np.full(expected.size, spread), np.full(reference.size, spread)
-        )
+            model.fit(inputs[~inside], self.realised[~inside], sample_weight=weights[~inside])
+            reference[inside] = model.predict(inputs[inside])
+            maps.append(model.predict)
+        return Fitted(reference, tuple(maps), _side_by_side)
+
+    def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
+        """Expected losses by the unweighted reference, for any rows; there is one loss only."""
+        fitted = self.fitted(np.ones(self.realised.size), X)
+        return lambda new, X_new: fitted.of(new, X_new)[:, None]
 
     def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Losses of point predictions are at least 0 where all seen ones are, and have no upper end."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -40,8 +41,47 @@ class MeanInterval:
     shares: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Population:
+    """All new rows with their like in the reference, where the others here are a sample of them.
+
+    Parameters
+    ----------
+    rows : int
+        Their number.
+    pilot : array (s, T)
+        Expected losses of the sampled rows by the reference as it is.
+    pilot_mean : array (T,)
+        Mean of the same over all rows.
+    """
+
+    rows: int
+    pilot: np.ndarray
+    pilot_mean: np.ndarray
+
+    def mean(self, expected: np.ndarray, mix: np.ndarray) -> tuple[float, float]:
+        """Mean of the expected losses over all rows, and its variance.
+
+        The pilot is known for all rows; only what is expected beyond it is taken from the sample (a control
+        variate). Without a shift of the features there is nothing beyond it.
+        """
+        beyond = expected - self.pilot @ mix
+        value = float(beyond.mean() + self.pilot_mean @ mix)
+        left_out = 1.0 - beyond.size / self.rows
+        return value, float(beyond.var() / beyond.size * left_out)
+
+
+# The loss itself, where it is the only one a pilot was computed for.
+ONLY = np.ones(1)
+
+
 def mean_interval(
-    model: LabelModel | LossModel, new: np.ndarray, compared: Comparison, confidence: float
+    model: LabelModel | LossModel,
+    new: np.ndarray,
+    compared: Comparison,
+    confidence: float,
+    population: Population | None = None,
+    mix: np.ndarray = ONLY,
 ) -> MeanInterval:
     """The mean loss that new rows with their like in the reference will turn out to have.
 
@@ -55,6 +95,10 @@ def mean_interval(
         Weights of the reference, and the shift they undo.
     confidence : float
         Level of the interval.
+    population : Population or None
+        All rows, when the new rows here are a sample of them.
+    mix : array (T,)
+        The loss as a combination of those of the pilot.
 
     Returns
     -------
@@ -76,9 +120,13 @@ def mean_interval(
     parts = (weights * (residual - correction) / np.maximum(1.0 - weights, 0.5)) ** 2
     # Noisy calibrated probabilities are too sure of the labels; realised losses tell by how much.
     missing = max(0.0, float(weights @ (residual**2 - expected.reference_variance)))
-    outcomes = (expected.variance.sum() + expected.variance.max()) / len(new) ** 2 + missing / len(new)
+    plain, thinning, n = float(expected.new.mean()), 0.0, len(new)
+    if population is not None:
+        (plain, thinning), n = population.mean(expected.new, mix), population.rows
+    outcomes = expected.variance.mean() / n + expected.variance.max() / n**2 + missing / n
     ratio = _weight_variance(compared, residual)
-    variance = outcomes + parts.sum() + parts.max() + ratio + _unseen_loss(model, new, weights)
+    noise = outcomes + thinning + parts.sum() + parts.max()
+    variance = noise + ratio + _unseen_loss(model, new, weights)
     # Few rows carry the variance: it is itself uncertain, as if from so few rows.
     carriers = parts.sum() ** 2 / max((parts**2).sum(), np.finfo(float).tiny)
     freedom = max(min(effective_sample_size(weights), carriers) - 1.0, _LEAST_FREEDOM)
@@ -86,7 +134,6 @@ def mean_interval(
     part = float(ratio / variance) if variance > 0 else 0.0
     shares = {"sampling": 1.0 - part, "weights": part}
     kept = max(0.0, 1.0 - parts.sum() / correction**2) if correction else 0.0
-    plain = float(expected.new.mean())
     return MeanInterval(plain + kept * correction, plain + correction, half, shares)
 
 
@@ -107,17 +154,51 @@ def _unseen_loss(model: LabelModel | LossModel, new: np.ndarray, weights: np.nda
     return (span / (effective_sample_size(weights) + 1.0)) ** 2
 
 
-def ends_of_all_rows(
-    model: LabelModel | LossModel, new: np.ndarray, kept: np.ndarray, inside: MeanInterval
-) -> tuple[float, float]:
-    """The ends for all rows: those without their like count with their best and their worst loss."""
-    low, high = model.extremes(new)
-    ends, value = [], inside.value
-    for extreme, end in ((low, inside.centre - inside.half), (high, inside.centre + inside.half)):
-        # Rows with support cannot lose less, or more, than their own extremes either.
-        near = np.clip(end, low[kept].mean(), high[kept].mean()) if kept.any() else 0.0
-        ends.append(float(near * kept.mean() + np.where(kept, 0.0, extreme).mean()))
-    return (ends[0], ends[1]) if np.isnan(value) else (min(ends[0], value), max(ends[1], value))
+@dataclass(slots=True)
+class Tally:
+    """Rows with and without their like in the reference, and the losses they can have at least and at most.
+
+    Parameters
+    ----------
+    rows, kept : int
+        All rows, and those with their like.
+    kept_ends, other_ends : array (2,)
+        Sums of the smallest and of the largest loss of those rows, and of the others.
+    pilot : array (T,)
+        Sums of the pilot over the kept rows.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    kept_ends: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    other_ends: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    pilot: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    @classmethod
+    def of(cls, model: LabelModel | LossModel, new: np.ndarray, kept: np.ndarray, pilot: Any = None) -> Tally:
+        """The tally of a block of rows; ``pilot`` holds the pilot of the kept rows."""
+        ends = np.column_stack(model.extremes(new))
+        sums = np.zeros(1) if pilot is None else pilot.sum(axis=0)
+        return cls(kept.size, int(kept.sum()), ends[kept].sum(axis=0), ends[~kept].sum(axis=0), sums)
+
+    def merge(self, other: Tally) -> Tally:
+        """Both together."""
+        return Tally(
+            self.rows + other.rows,
+            self.kept + other.kept,
+            self.kept_ends + other.kept_ends,
+            self.other_ends + other.other_ends,
+            self.pilot + other.pilot,
+        )
+
+    def ends(self, inside: MeanInterval) -> tuple[float, float]:
+        """The ends for all rows: those without their like count with their best and their worst loss."""
+        ends, value = [], inside.value
+        for at, end in enumerate((inside.centre - inside.half, inside.centre + inside.half)):
+            # Rows with support cannot lose less, or more, than their own extremes either.
+            near = np.clip(end, *(self.kept_ends / self.kept)) if self.kept else 0.0
+            ends.append(float((near * self.kept + self.other_ends[at]) / self.rows))
+        return (ends[0], ends[1]) if np.isnan(value) else (min(ends[0], value), max(ends[1], value))
 
 
 def calibration_bound(model: LabelModel, confidence: float) -> float:

@@ -34,23 +34,61 @@ def indicator_table(features: Features) -> np.ndarray:
            [2., 1., 1., 0.],
            [3., 0., 1., 0.]])
     """
-    parts = [
-        _numbers(values) if categories is None else _indicators(values)
-        for values, categories in zip(features.values.T, features.categories, strict=True)
-    ]
-    return np.concatenate(parts, axis=1)
+    return Indicators(features).table(features.values)
 
 
-def _numbers(values: np.ndarray) -> np.ndarray:
-    missing = np.isnan(values)
-    if not missing.any():
-        return values[:, None]
-    middle = values[~missing].mean() if not missing.all() else 0.0
-    return np.column_stack([np.where(missing, middle, values), missing])
+class Indicators:
+    """The columns of `indicator_table` as some rows define them, for other rows with the same codes.
+
+    Parameters
+    ----------
+    features : Features
+        The rows that say which categories have an indicator, and what takes the place of a missing number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs import check_features
+    >>> from calipers.performance.indicator_table import Indicators
+    >>> Indicators(check_features([[1.0], [np.nan], [3.0]])).table(np.array([[7.0], [np.nan]]))
+    array([[7., 0.],
+           [2., 1.]])
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.columns = [
+            _Number(values) if categories is None else _Category(values)
+            for values, categories in zip(features.values.T, features.categories, strict=True)
+        ]
+
+    def table(self, values: np.ndarray) -> np.ndarray:
+        """Rows (n, d) of values and codes as plain numbers (n, D)."""
+        parts = [column.table(own) for column, own in zip(self.columns, values.T, strict=True)]
+        return np.concatenate(parts, axis=1)
 
 
-def _indicators(codes: np.ndarray) -> np.ndarray:
+class _Number:
+    """A number; with an indicator of missing ones where there are some."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        missing = np.isnan(values)
+        self.has_missing = bool(missing.any())
+        self.middle = values[~missing].mean() if not missing.all() else 0.0
+
+    def table(self, values: np.ndarray) -> np.ndarray:
+        missing = np.isnan(values)
+        if not self.has_missing:
+            return np.where(missing, self.middle, values)[:, None]
+        return np.column_stack([np.where(missing, self.middle, values), missing])
+
+
+class _Category:
     """One column per common category; a row of zeros is a rare one. Missing is a category of its own."""
-    kinds, counts = np.unique(np.where(np.isnan(codes), -1.0, codes), return_counts=True)
-    common = kinds[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]]
-    return np.asarray(np.where(np.isnan(codes), -1.0, codes)[:, None] == common, dtype=np.float64)
+
+    def __init__(self, codes: np.ndarray) -> None:
+        kinds, counts = np.unique(np.where(np.isnan(codes), -1.0, codes), return_counts=True)
+        self.common = kinds[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]]
+
+    def table(self, codes: np.ndarray) -> np.ndarray:
+        known = np.where(np.isnan(codes), -1.0, codes)[:, None] == self.common
+        return np.asarray(known, dtype=np.float64)

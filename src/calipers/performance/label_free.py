@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -22,16 +23,20 @@ from calipers.inputs import (
     check_vector,
     encode_labels,
 )
-from calipers.performance.covariate_shift import Comparison, compare_rows
+from calipers.inputs.block_sizes import BLOCK_ROWS
+from calipers.inputs.row_keys import Place
+from calipers.inputs.rows import Rows
+from calipers.performance.covariate_shift import Comparison
 from calipers.performance.expected_loss import LabelModel, LossModel, folds_of
 from calipers.performance.expected_loss_interval import (
     MeanInterval,
+    Tally,
     calibration_bound,
-    ends_of_all_rows,
     mean_interval,
 )
-from calipers.performance.label_free_metrics import RATIOS, metric_interval
-from calipers.performance.label_losses import POINT_LOSSES, label_losses
+from calipers.performance.label_free_metrics import RATIOS, metric_interval, pilot_tables
+from calipers.performance.label_free_state import LabelFreeState, Seen
+from calipers.performance.label_losses import POINT_LOSSES, LabelTable, label_losses
 from calipers.performance.shift import effective_sample_size
 from calipers.results import Estimate
 
@@ -147,12 +152,14 @@ class LabelFreePerformance(BaseEstimator):
         check_confidence(self.confidence)
         self._kind()  # a loss that makes no sense is refused before anything is read
         rng = generator(self.random_state)
-        self._seed = int(rng.integers(2**63))
+        self.seed_ = int(rng.integers(2**63))
         n = check_same_length(probabilities=probabilities, y=y)
         self.n_reference_, self.features_ = n, None if X is None else _features(X, n)
-        self._model = self._model_of(probabilities, y, folds_of(n, rng), int(rng.integers(2**31 - 1)))
+        self.reference_model_ = self._model_of(
+            probabilities, y, folds_of(n, rng), int(rng.integers(2**31 - 1))
+        )
         ratio = self._kind() == "ratio"
-        self.reference_loss_ = None if ratio else self._told(float(self._model.realised.mean()))
+        self.reference_loss_ = None if ratio else self._told(float(self.reference_model_.realised.mean()))
         return self
 
     def estimate(self, probabilities: Any, X: Any = None) -> Estimate:
@@ -171,20 +178,38 @@ class LabelFreePerformance(BaseEstimator):
             ``low`` and ``high`` are for the value that will be realised on these rows. ``details``: ``shift``
             (test and whether it was found), ``effective_rows`` of the weighted reference, ``shares`` of the
             half-width (sampling, weights, calibration), ``calibration_bound`` (only without a shift, for two
-            classes and losses of bounded variation), ``unsupported_rows``, ``reference_loss``.
+            classes and losses of bounded variation), ``unsupported_rows``, ``sampled_rows``,
+            ``reference_loss``.
         """
         check_is_fitted(self, "n_reference_")
-        new = self._statements(probabilities)
         if (X is None) != (self.features_ is None):
             raise InputError("X must be given to fit and to estimate, or to neither.")
-        features = None if self.features_ is None else (self.features_, _features(X, len(new)))
-        compared = compare_rows(
-            (self._model.statements, new),
-            features,
-            classifier=self.classifier,
-            generator=np.random.default_rng(self._seed),
-        )
-        return self._ratio(new, compared) if self._kind() == "ratio" else self._mean(new, compared)
+        point = isinstance(self.reference_model_, LossModel)
+        new = _vector(probabilities, "prediction") if point else _two_columns(probabilities)
+        self.check_statements_(new)
+        given = {"y_pred" if point else "probabilities": new}
+        if X is not None:
+            given["X"] = _features(X, len(new))
+        state = self.state(len(new))
+        for start in range(0, len(new), BLOCK_ROWS):
+            rows = {name: value[start : start + BLOCK_ROWS] for name, value in given.items()}
+            state.absorb(Rows(rows, place=Place("array", start)))
+        return state.finish()
+
+    def state(self, n_rows: int, origins: Sequence[str] = ("array",)) -> LabelFreeState:
+        """What absorbs blocks of unlabelled rows, merges and finishes into the estimate of them all.
+
+        `calipers.engines.estimate_without_labels` fills it from files and arrays of any size.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows there are in all.
+        origins : sequence of str
+            The files they lie in, in their order.
+        """
+        check_is_fitted(self, "n_reference_")
+        return LabelFreeState(self, n_rows, origins)
 
     def _kind(self) -> str:
         """Which estimate: "ratio", "mean" of a classifier's losses or "point" for those of a regression."""
@@ -215,32 +240,41 @@ class LabelFreePerformance(BaseEstimator):
         table = label_losses("zero_one" if named else self.loss, self.classes_)
         return LabelModel(stated, codes, table, folds)
 
-    def _statements(self, probabilities: Any) -> np.ndarray:
-        """What the model states about the new rows, in the shape of the reference."""
-        known = self._model.statements
-        if known.ndim == 1:
-            return _vector(probabilities, "prediction")
-        stated = _two_columns(probabilities)
-        if stated.shape[1] != known.shape[1]:
+    def check_statements_(self, new: np.ndarray) -> None:
+        """Refuse statements that are not of the shape of the reference."""
+        known = self.reference_model_.statements
+        if new.shape[1:] != known.shape[1:]:
             raise InputError(
-                f"probabilities must have the {known.shape[1]} columns of fit, got {stated.shape[1]}."
+                f"probabilities must have the {known.shape[1]} columns of fit, got {new.shape[1]}."
             )
-        return stated
+
+    def pilot_tables_(self) -> tuple[LabelTable, ...]:
+        """The losses whose means make up the estimate."""
+        if self._kind() == "ratio":
+            return pilot_tables(self.loss)
+        model = self.reference_model_
+        return (model.table if isinstance(model, LabelModel) else model.extremes,)
+
+    def estimate_of_(self, seen: Seen) -> Estimate:
+        """The estimate from what was seen of the rows."""
+        return self._ratio(seen) if self._kind() == "ratio" else self._mean(seen)
 
     def _told(self, value: float) -> float:
         return 1.0 - value if self.loss == "accuracy" else value
 
-    def _mean(self, new: np.ndarray, compared: Comparison) -> Estimate:
+    def _mean(self, seen: Seen) -> Estimate:
         """The estimate of a mean of losses."""
-        kept = compared.supported
+        compared, kept = seen.compared, seen.compared.supported
         bound, why = self._calibration_bound(compared)
         inside = MeanInterval(np.nan, np.nan, 0.0, {"sampling": 0.0, "weights": 0.0})
         if kept.any():
-            inside = mean_interval(self._model, new[kept], compared, self.confidence)
+            inside = mean_interval(
+                self.reference_model_, seen.new[kept], compared, self.confidence, seen.population
+            )
         extra = bound if self.certified and bound is not None else 0.0
         total = inside.half + extra
         shares = {name: part * inside.half / total if total else 0.0 for name, part in inside.shares.items()}
-        ends = ends_of_all_rows(self._model, new, kept, replace(inside, half=total))
+        ends = seen.tally.ends(replace(inside, half=total))
         low, high = sorted(self._told(end) for end in ends)
         return Estimate(
             name=_name(self.loss),
@@ -248,17 +282,17 @@ class LabelFreePerformance(BaseEstimator):
             low=low,
             high=high,
             confidence=self.confidence,
-            n=len(new),
-            method=self._method(compared),
-            reason="; ".join(filter(None, [_unsupported(kept, ends[1]), _ASSUMPTION])),
-            details=self._details(compared)
+            n=seen.tally.rows,
+            method=self._method(seen),
+            reason="; ".join(filter(None, [_unsupported(seen.tally, ends[1]), _ASSUMPTION])),
+            details=self._details(seen)
             | {"shares": shares | {"calibration": extra / total if total else 0.0}}
             | {"calibration_bound": bound, "calibration_bound_reason": why},
         )
 
     def _calibration_bound(self, compared: Comparison) -> tuple[float | None, str]:
         """Guaranteed bound of the error that miscalibration can cause, and why there is none."""
-        model = self._model
+        model = self.reference_model_
         if compared.found:
             return None, "a shift was found, and the bound is about rows like the reference"
         if not isinstance(model, LabelModel) or model.statements.shape[1] != 2:
@@ -268,15 +302,18 @@ class LabelFreePerformance(BaseEstimator):
             return None, "the bound is for losses of bounded variation: zero_one, brier and pairs of costs"
         return calibration_bound(model, self.confidence), ""
 
-    def _ratio(self, new: np.ndarray, compared: Comparison) -> Estimate:
+    def _ratio(self, seen: Seen) -> Estimate:
         """Precision, recall, F1 or the area under the curve."""
-        kept, model = compared.supported, self._model
+        kept, model, tally = seen.compared.supported, self.reference_model_, seen.tally
         if not kept.any() or not isinstance(model, LabelModel):
             raise InputError("no row has its like in the reference: the metric cannot be estimated.")
-        found = metric_interval(self.loss, model, new[kept], compared, self.confidence)
+        found = metric_interval(
+            self.loss, model, seen.new[kept], seen.compared, self.confidence, seen.population
+        )
         value, half = found.value, found.half
-        left_out = f"{int((~kept).sum())} of {kept.size} rows have no like in the reference and are left out"
-        reasons = ["" if kept.all() else left_out, _ASSUMPTION]
+        missing = tally.rows - tally.kept
+        left_out = f"{missing} of {tally.rows} rows have no like in the reference and are left out"
+        reasons = [left_out if missing else "", _ASSUMPTION]
         if np.isnan(value):
             reasons = [f"{self.loss} is undefined: fewer than one event is expected", *reasons]
         return Estimate(
@@ -285,18 +322,20 @@ class LabelFreePerformance(BaseEstimator):
             low=max(0.0, value - half) if half >= 0 else None,
             high=min(1.0, value + half) if half >= 0 else None,
             confidence=self.confidence,
-            n=int(kept.sum()),
-            method=self._method(compared) + ", first-order error of a ratio",
+            n=tally.kept,
+            method=self._method(seen) + ", first-order error of a ratio",
             reason="; ".join(filter(None, reasons)),
-            details=self._details(compared) | {"shares": found.shares | {"calibration": 0.0}},
+            details=self._details(seen) | {"shares": found.shares | {"calibration": 0.0}},
         )
 
-    def _method(self, compared: Comparison) -> str:
+    def _method(self, seen: Seen) -> str:
         how = "a model of the loss" if self._kind() == "point" else "calibrated probabilities (isotonic)"
-        weighted = ", weighted for the shift of the features" if np.ptp(compared.weights) > 0 else ""
-        return f"expected loss by {how}, corrected by realised losses of the reference{weighted}"
+        weighted = ", weighted for the shift of the features" if np.ptp(seen.compared.weights) > 0 else ""
+        sampled = "" if seen.population is None else f", shift and noise from {len(seen.new)} sampled rows"
+        return f"expected loss by {how}, corrected by realised losses of the reference{weighted}{sampled}"
 
-    def _details(self, compared: Comparison) -> dict[str, Any]:
+    def _details(self, seen: Seen) -> dict[str, Any]:
+        compared = seen.compared
         return {
             "shift": {
                 "p_value": compared.test.p_value,
@@ -308,7 +347,8 @@ class LabelFreePerformance(BaseEstimator):
             "largest_weight": float(compared.weights.max()),
             "reference_rows": self.n_reference_,
             "reference_loss": self.reference_loss_,
-            "unsupported_rows": int((~compared.supported).sum()),
+            "unsupported_rows": seen.tally.rows - seen.tally.kept,
+            "sampled_rows": len(seen.new),
         }
 
 
@@ -319,13 +359,13 @@ def _name(loss: Any) -> str:
     return f"mean {told} loss without labels"
 
 
-def _unsupported(kept: np.ndarray, high: float) -> str:
-    if kept.all():
+def _unsupported(tally: Tally, high: float) -> str:
+    if tally.kept == tally.rows:
         return ""
     how = "the upper end is infinite, because their loss has no bound"
     if np.isfinite(high):
         how = "they count with the best and the worst loss they can have"
-    return f"{int((~kept).sum())} of {kept.size} rows have no like in the reference: {how}"
+    return f"{tally.rows - tally.kept} of {tally.rows} rows have no like in the reference: {how}"
 
 
 def _vector(values: Any, name: str) -> np.ndarray:

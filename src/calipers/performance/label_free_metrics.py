@@ -13,14 +13,19 @@ import numpy as np
 
 from calipers.performance.covariate_shift import Comparison
 from calipers.performance.expected_loss import LabelModel
-from calipers.performance.expected_loss_interval import MeanInterval, mean_interval
+from calipers.performance.expected_loss_interval import MeanInterval, Population, mean_interval
 from calipers.performance.label_losses import LabelTable
 
 RATIOS = ("precision", "recall", "f1", "auroc")
 
 
 def metric_interval(
-    name: str, model: LabelModel, new: np.ndarray, compared: Comparison, confidence: float
+    name: str,
+    model: LabelModel,
+    new: np.ndarray,
+    compared: Comparison,
+    confidence: float,
+    population: Population | None = None,
 ) -> MeanInterval:
     """The metric that new rows will turn out to have, as `mean_interval` gives a mean.
 
@@ -36,6 +41,8 @@ def metric_interval(
         Weights of the reference.
     confidence : float
         Level of the interval.
+    population : Population or None
+        All rows, when the new rows here are a sample of them; its pilot is that of `pilot_tables`.
 
     Returns
     -------
@@ -43,29 +50,41 @@ def metric_interval(
         With NaN where the metric is undefined, such as the recall without any expected event.
     """
     if name == "auroc":
-        value, derivative = _area(model, new, compared)
+        (value, derivative), mix = _area(model, new, compared), np.zeros(0)
     else:
-        value, derivative = _ratio(name, model, new, compared, confidence)
+        value, derivative, mix = _ratio(name, model, new, compared, confidence, population)
     if np.isnan(value):
         return MeanInterval(np.nan, np.nan, np.nan, {"sampling": 0.0, "weights": 0.0})
-    found = mean_interval(model.with_table(derivative), new, compared, confidence)
+    found = mean_interval(model.with_table(derivative), new, compared, confidence, population, mix)
     # A ratio of corrected means has no correction left; the area has.
     corrected = float(np.clip(value + found.centre, 0.0, 1.0))
     return replace(found, value=corrected, centre=corrected)
 
 
+def pilot_tables(name: str) -> tuple[LabelTable, ...]:
+    """The losses whose means make up the metric; none for the area, which is no ratio of means."""
+    return () if name == "auroc" else (_TOPS[name], _BOTTOMS[name])
+
+
 def _ratio(
-    name: str, model: LabelModel, new: np.ndarray, compared: Comparison, confidence: float
-) -> tuple[float, LabelTable]:
-    """The ratio top / bottom of two means, and its derivative (label - ratio) / bottom."""
-    top, bottom = _TOPS[name], _BOTTOMS[name]
+    name: str,
+    model: LabelModel,
+    new: np.ndarray,
+    compared: Comparison,
+    confidence: float,
+    population: Population | None,
+) -> tuple[float, LabelTable, np.ndarray]:
+    """The ratio top / bottom of two means, its derivative (top - ratio bottom) / bottom, and its mix."""
+    top, bottom = pilot_tables(name)
     above, below = (
-        mean_interval(model.with_table(table), new, compared, confidence).centre for table in (top, bottom)
+        mean_interval(model.with_table(table), new, compared, confidence, population, mix).centre
+        for table, mix in zip((top, bottom), np.eye(2), strict=True)
     )
     if below <= 0.0:
-        return np.nan, top
+        return np.nan, top, np.zeros(2)
     value = above / below
-    return value, lambda P: (top(P) - value * bottom(P)) / below
+    mix = np.array([1.0, -value]) / below
+    return value, lambda P: mix[0] * top(P) + mix[1] * bottom(P), mix
 
 
 def _area(model: LabelModel, new: np.ndarray, compared: Comparison) -> tuple[float, LabelTable]:
@@ -87,11 +106,11 @@ def _area(model: LabelModel, new: np.ndarray, compared: Comparison) -> tuple[flo
 
     def derivative(P: np.ndarray) -> np.ndarray:
         below, above = half_ties(sums[0], P[:, 1]), ones - half_ties(sums[1], P[:, 1])
-        gain = (below - above - area * (zeros - ones)) / (ones * zeros)
-        return np.column_stack([np.zeros(len(P)), gain])
+        # What a row adds with either label: its share of the pairs, less its share of the denominator.
+        return np.column_stack([above - area * ones, below - area * zeros]) / (ones * zeros)
 
     # The mean of the derivative under the expected labels comes with the correction; only departures count.
-    centre = float((chances[:, 1] * derivative(new)[:, 1]).mean())
+    centre = float((chances * derivative(new)).sum(axis=1).mean())
     return area - centre, derivative
 
 

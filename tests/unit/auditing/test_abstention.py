@@ -57,6 +57,73 @@ def test_promised_outcomes_of_any_kind_are_read_too() -> None:
     assert "keeps the share of misses at" in found.sentence
 
 
+def wide_misses(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of width 1 to 5 that miss with a probability of a twentieth of (width - 1)."""
+    rng = np.random.default_rng(seed)
+    width = rng.uniform(1, 5, n)
+    missed = rng.random(n) < (width - 1) / 20
+    return np.where(missed, 100.0, 0.0), np.column_stack([-width / 2, width / 2])
+
+
+def test_intervals_are_sure_where_they_are_narrow() -> None:
+    y, intervals = wide_misses(8000, 0)
+    found = finding(calipers.audit(y, intervals=intervals, random_state=0))
+    width, missed = intervals[:, 1] - intervals[:, 0], y > 50
+    share, risk = float(found.evidence), found.evidence.details["risk"]
+    # A tenth of all rows is missed; the narrower half, up to width 3, misses 5 %.
+    assert risk == 0.05
+    assert 0.3 < share < 0.5  # what can be certified of it
+    kept = width <= -found.evidence.details["lowest_kept"]
+    assert share == pytest.approx(kept.mean())
+    assert missed[kept].mean() < risk
+    assert found.sentence.endswith(f"They are those with a width of {width[kept].max():.3g} or less.")
+    assert "keeps the share of misses at 5 % or less" in found.sentence
+
+
+def test_the_certificate_of_intervals_holds() -> None:
+    """Rows up to width w miss with probability (w - 1) / 40; 5 % of 60 samples leaves at most 7."""
+    broken = 0
+    for seed in range(60):
+        y, intervals = wide_misses(400, seed)
+        found = finding(calipers.audit(y, intervals=intervals, random_state=0))
+        if found.evidence is not None:
+            details = found.evidence.details
+            broken += (min(5.0, -details["threshold"]) - 1) / 40 > details["risk"]
+    assert broken <= 7
+
+
+@pytest.mark.parametrize(
+    ("beside", "words"),
+    [("ease", "an ease of"), ("size", "a size of"), ("promised", "a stated probability")],
+)
+def test_a_column_beside_the_outcomes_says_which_rows_are_sure(beside: str, words: str) -> None:
+    rng = np.random.default_rng(1)
+    u = rng.random(4000)
+    column = {"ease": 3 * u, "size": 5 - 4 * u, "promised": 0.5 + 0.49 * u}[beside]
+    found = finding(
+        calipers.audit(covered=rng.random(4000) < 0.6 + 0.4 * u, random_state=0, **{beside: column})
+    )
+    assert f"They are those with {words}" in found.sentence
+    assert found.sentence.endswith("or less." if beside == "size" else "or more.")
+    assert found.evidence.details["risk"] == 0.1
+
+
+def test_intervals_of_one_width_tell_nothing() -> None:
+    rng = np.random.default_rng(0)
+    found = finding(
+        calipers.audit(rng.normal(size=500), intervals=np.tile([-1.6, 1.6], (500, 1)), random_state=0)
+    )
+    assert found.outcome == "not_applicable"
+    assert "All rows have the same width" in found.sentence
+
+
+def test_infinite_widths_are_the_least_sure() -> None:
+    y, intervals = wide_misses(4000, 0)
+    intervals[:50] = [-np.inf, np.inf]
+    found = finding(calipers.audit(y, intervals=intervals, random_state=0))
+    assert 0.3 < float(found.evidence) < 0.5
+
+
 def test_a_model_that_is_always_right_may_answer_every_row() -> None:
     y, P = np.zeros(3000, dtype=int), np.tile([0.999, 0.001], (3000, 1))
     assert finding(calipers.audit(y, probabilities=P, random_state=0)).sentence.startswith(

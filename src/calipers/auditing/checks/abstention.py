@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from calipers.auditing.check import ADD_PROBABILITIES, Check
+from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.probabilities import end_in_words
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -32,9 +33,12 @@ def surest_rows(m: Measurements, level: None) -> CheckResult:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no certificate.")
-    name, loss, certainty = _losses(rows)
+    name, loss, certainty, stated = _losses(rows)
     if rows.n < FEWEST_ROWS:
         reason = f"A certificate needs at least {FEWEST_ROWS} rows, got {rows.n}."
+        return replace(base, not_applicable=reason)
+    if stated.reversed and np.ptp(certainty) == 0:
+        reason = f"All rows have the same {stated.name}: it does not tell which are sure."
         return replace(base, not_applicable=reason)
     shares = {r: selective_threshold(loss, certainty, risk=r, delta=DELTA / len(RISKS)) for r in RISKS}
     overall = float(loss.mean())
@@ -53,16 +57,37 @@ def surest_rows(m: Measurements, level: None) -> CheckResult:
         return replace(base, clean=clean, pictures=(picture,))
     share = replace(shares[chosen], name=f"share answered at {name} {100 * chosen:g} %")
     return replace(
-        base, evidence=share, clean=_sentence(share, name, chosen, overall), estimates=(share,),
+        base, evidence=share, clean=_sentence(share, name, stated, chosen, overall), estimates=(share,),
         pictures=(picture,),
     )  # fmt: skip
 
 
-def _losses(rows: Rows) -> tuple[str, np.ndarray, np.ndarray]:
-    """Name, losses, and how sure the model says it is: the top label's probability, or what was promised."""
+class Stated(NamedTuple):
+    """The column that says how sure a row is: its name, and whether small values are the sure ones."""
+
+    name: str
+    reversed: bool = False
+
+
+def _losses(rows: Rows) -> tuple[str, np.ndarray, np.ndarray, Stated]:
+    """Name, losses, how sure the model says it is, and what says so.
+
+    The top label's probability, or what was promised; for intervals their width; for outcomes of any other
+    kind the ease or the size that stand beside them.
+    """
+    probability = Stated("stated probability")
     if rows.get("probabilities") is not None:
-        return "error rate", (~rows["top_is_right"]).astype(float), rows["top_probability"]
-    return "share of misses", (~rows["covered"]).astype(float), rows["promised"]
+        return "error rate", (~rows["top_is_right"]).astype(float), rows["top_probability"], probability
+    name, missed = "share of misses", (~rows["covered"]).astype(float)
+    if len(rows.alphas) > 1:
+        name += f" at alpha = {float(rows.alpha):g}"
+    if "promised" in rows.given:
+        return name, missed, rows["promised"], probability
+    if "intervals" not in rows.given and rows.get("ease") is not None:
+        return name, missed, rows["ease"], Stated("ease")
+    # Infinite widths are the least sure ones.
+    size = np.minimum(rows["size"].astype(float), np.finfo(float).max)
+    return name, missed, -size, Stated("width" if "intervals" in rows.given else "size", reversed=True)
 
 
 def chosen_risk(shares: dict[float, float], overall: float) -> float | None:
@@ -83,14 +108,18 @@ def chosen_risk(shares: dict[float, float], overall: float) -> float | None:
     return max(halved) if halved else min(certified, default=None)
 
 
-def _sentence(share: Estimate, name: str, risk: float, overall: float) -> str:
+def _sentence(share: Estimate, name: str, stated: Stated, risk: float, overall: float) -> str:
     limit, here = f"at {100 * risk:g} % or less (certified at 95 %)", f"it is {format_share(overall)} here"
     if float(share) == 1.0:
         return f"Answering every row keeps the {name} {limit}; {here}."
     kept = math.floor(1000 * float(share)) / 10
+    lowest = share.details["lowest_kept"]
+    which = f"{-lowest:.3g} or less" if stated.reversed else f"{lowest:.3g} or more"
+    if "probability" in stated.name:
+        which = _from(lowest)
     return (
         f"Answering only the surest {kept:g} % of the rows keeps the {name} {limit}; of all rows {here}. "
-        f"They are those with a stated probability of {_from(share.details['lowest_kept'])}."
+        f"They are those with {'an' if stated.name == 'ease' else 'a'} {stated.name} of {which}."
     )
 
 
@@ -106,11 +135,10 @@ CHECKS = (
         code="CAL604",
         title="error of the surest rows",
         question=QUESTION,
-        needs=("stated",),
-        add=ADD_PROBABILITIES,
+        needs=("certainty",),
+        add="Add probabilities, intervals, or promised, ease or size beside covered.",
         once=True,
         read=surest_rows,
         on_sample=True,
-        tasks=("classification", "outcomes"),
     ),
 )

@@ -241,8 +241,8 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
     before, after = (_number(name, float(change.details[key])) for key in ("before", "after"))
     if timed:
         return (
-            f"Since {time_words(change.details['changed_at'])} the {_mean_of(name)} is {after}; before it was "
-            f"{before}. No forecast holds until this is understood."
+            f"Since {time_words(change.details['changed_at'])} the {_mean_of(name)} is {after}; before it "
+            f"was {before}. No forecast holds until this is understood."
         )
     return (
         f"The rows do not come in random order: from row {change.details['changed_at']} of the file on the "

@@ -34,7 +34,8 @@ class ColumnChoice:
         Field to column, by any name that `calipers.fields` has for it: ``y``, ``probabilities``, ``sets``,
         ``p_values``, ``lower``, ``upper``, ``features``, ``group``, ``ease``, ``time``, ``weight``, ``row``.
         What the star of a pattern stands for is the class. Several patterns are a sequence, or one text with
-        commas.
+        commas; an empty sequence says that no column has that field, such as ``y=()`` for rows whose
+        outcomes are not known.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def assign_roles(
         own, others = choice.named(single), choice.named_for_others(single)
         free = [column for column in columns if column in own or column not in taken | others]
         matched = _match(free, single, choice)
-        if not (matched or single.argument in found) and single.name in choice.chosen:
+        if not (matched or single.argument in found) and choice.chosen.get(single.name):
             raise _no_column(single, choice.patterns(single), columns, place)
         if single.beside and single.beside not in found and single.name not in choice.chosen:
             continue
@@ -184,7 +185,8 @@ def assign_roles(
             f"{place} has a column 'bound' beside loss, and the bound of the mean loss is one number: state "
             "it with --bound, and name the features with --features if the column stays in the file."
         )
-    if not found.keys() & {"y_true", "covered", "pit", "loss"}:
+    has_outcomes = choice.chosen.get(FIELDS[0].name) != ()
+    if has_outcomes and not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
     if arrays and unknown and "X" not in choice.chosen:
