@@ -221,3 +221,34 @@ def test_new_rows_with_other_names_are_told_the_options(tmp_path, monkeypatch, c
     assert "new.csv has no intervals; it has low, high. " in (told := capsys.readouterr().err)
     assert "--lower (column lower) and --upper (column upper)" in told
     assert main(["repair", "--load", "kept", "new.csv", *names]) == 0
+
+
+def shifted_rows(path: Path, n: int, moved: float, seed: int) -> pl.DataFrame:
+    """Noise that grows with a feature, whose mean is moved."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.normal(moved, 1.0, n), rng.normal(size=n)
+    y = z + (0.3 + np.exp(0.6 * x)) * rng.normal(size=n)
+    frame = pl.DataFrame({"y_true": y, "lower": z - 2.6, "upper": z + 2.6, "x_moved": x, "x_still": z})
+    frame.write_parquet(path)
+    return frame
+
+
+def test_rows_with_other_features_get_thresholds_weighted_for_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, new, out = tmp_path / "rows.parquet", tmp_path / "new.parquet", tmp_path / "out"
+    shifted_rows(file, 3000, 0.0, 0)
+    frame = shifted_rows(new, 12_000, 1.0, 1)  # more than are looked at
+    main(["repair", str(file), "--apply", str(new), "--out", str(out)])
+    assert "10000 new rows have other features" in capsys.readouterr().out
+    document = json.loads((out / "repair.json").read_text(encoding="utf-8"))
+    assert "as far as the estimated likelihood ratio of their features is right" in document["guarantee"]
+    there = pl.read_parquet(out / "new_repaired.parquet")
+    before, after = (
+        ((rows["lower"] <= frame["y_true"]) & (frame["y_true"] <= rows["upper"])).mean()
+        for rows in (frame, there)
+    )
+    assert before < 0.8
+    assert after == pytest.approx(0.9, abs=0.06)  # about 250 effective calibration rows: three deviations
+    assert main(["repair", "--load", str(out), str(new), "--out", str(tmp_path / "again"), "-q"]) == 0
+    assert pl.read_parquet(tmp_path / "again" / "new_repaired.parquet").equals(there)

@@ -12,6 +12,7 @@ from calipers.auditing.measurements import Design as AuditDesign
 from calipers.auditing.repair.candidates import Design, candidates, has_choice, learn_design
 from calipers.auditing.repair.changes import Change, coverage_changes, probability_changes
 from calipers.auditing.repair.choice import ChoiceRows, Trial, choose_map, choose_thresholds, slices_of
+from calipers.auditing.repair.density_ratio import look_for_shift
 from calipers.auditing.repair.result import Repair
 from calipers.auditing.repair.rule import STATEMENTS, RepairRule
 from calipers.auditing.result import Audit
@@ -19,12 +20,15 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_fraction
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
+from calipers.performance import effective_sample_size
 
 FEWEST_ROWS = 200
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
 # conformalise. More rows than the limit hardly change a choice.
 CHOICE_SHARE = 0.5
 MOST_CHOICE_ROWS = 10_000
+# Where rows are drawn to be like new ones: at which share their ratio is cut, and the fewest to audit.
+RATIO_CUT, FEWEST_AUDITED = 0.99, 100
 COVERAGE_CODES = {
     "CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL204", "CAL301", "CAL302",
     "CAL401", "CAL402",
@@ -32,7 +36,7 @@ COVERAGE_CODES = {
 PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503", "CAL504", "CAL505", "CAL506", "CAL508"}
 
 
-def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
+def repair_audit(audit: Audit, *, held_out: float = 0.5, X_new: Any = None) -> Repair:
     """Choose and fit a repair on a random part of the rows, compare on the rest.
 
     Parameters
@@ -41,6 +45,9 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
         Its faults say what to repair.
     held_out : float
         Share of the rows that stays untouched.
+    X_new : table of features, optional
+        Of rows that the repair is for. Where they differ from the audited ones, thresholds and the comparison
+        count rows by the estimated likelihood ratio.
 
     Returns
     -------
@@ -59,12 +66,34 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5) -> Repair:
     untouched = _random_part(rows, "repair", design, share)
     codes = {finding.code for finding in audit.faults}
     test_rows, rest = rows.take(untouched), rows.take(~untouched)
-    rule, trials, learnt = _chosen(rest, design, codes)
-    repaired = rule.repaired(test_rows)
-    before = _again(audit, test_rows, "before", design.n_calibration)
-    after = before if rule.is_empty else _again(audit, repaired, "repaired", _calibration_rows(rule, design))
-    changes = () if rule.is_empty else _changes(test_rows, repaired, rule, learnt, design)
-    return Repair(rule=rule, before=before, after=after, changes=changes, trials=tuple(trials))
+    shift = None if X_new is None else look_for_shift(rest, X_new, design.generator("shift"))
+    rule, trials, learnt = _chosen(rest, design, codes, shift.new_rows if shift and shift.found else None)
+    audited = test_rows
+    if shift is not None and learnt is not None and learnt.ratio is not None:
+        audited, test_rows = _like_the_new(test_rows, learnt, design), learnt.weighted(test_rows)
+        effective = effective_sample_size(test_rows.weights)
+        shift = replace(shift, effective_rows=effective, audited_rows=audited.n)
+    before = _again(audit, audited, "before", design.n_calibration)
+    after, changes = before, ()
+    if not rule.is_empty:
+        after = _again(audit, rule.repaired(audited), "repaired", _calibration_rows(rule, design))
+        changes = _changes(test_rows, rule.repaired(test_rows), rule, learnt, design)
+    return Repair(
+        rule=rule, before=before, after=after, changes=changes, trials=tuple(trials), shift=shift
+    )  # fmt: skip
+
+
+def _like_the_new(rows: Rows, learnt: Design, design: AuditDesign) -> Rows:
+    """Rows kept with a probability in proportion to the ratio, which are distributed like the new ones.
+
+    Weights would leave an audit without exact tests; they stay where too few rows would be kept. The ratio is
+    cut at its 99 % point: the few rows above it would ask for most of the others to be dropped.
+    """
+    if learnt.ratio is None:
+        return rows
+    ratio = learnt.ratio.of(rows)
+    kept = draws(rows.keys(), "thinning", design.seed) * np.quantile(ratio, RATIO_CUT) < ratio
+    return rows.take(kept) if kept.sum() >= FEWEST_AUDITED else learnt.weighted(rows)
 
 
 def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> Audit:
@@ -91,7 +120,7 @@ def _random_part(rows: Rows, purpose: str, design: AuditDesign, share: float) ->
 
 
 def _chosen(
-    rest: Rows, design: AuditDesign, codes: set[str]
+    rest: Rows, design: AuditDesign, codes: set[str], new_rows: Rows | None
 ) -> tuple[RepairRule, list[Trial], Design | None]:
     """The rule, the candidates it was chosen from, and the partitions that were learnt."""
     rule = RepairRule(
@@ -99,7 +128,9 @@ def _chosen(
         tuple(name for name in STATEMENTS if name in rest.given),
     )  # fmt: skip
     trials: list[Trial] = []
-    conformal = bool(codes & COVERAGE_CODES and design.levels) and _has_scores(rest)
+    # Coverage that holds here does not hold for rows with other features.
+    broken = bool(codes & COVERAGE_CODES) or new_rows is not None
+    conformal = broken and bool(design.levels) and _has_scores(rest)
     if conformal and not has_choice(rest):
         return _one_threshold(rule, rest, design), [], None
     choosing = _random_part(rest, "choice", design, min(CHOICE_SHARE, MOST_CHOICE_ROWS / rest.n))
@@ -116,7 +147,7 @@ def _chosen(
         choice, calibration = (
             part.replace(probabilities=rule.probability_map.apply(part)) for part in (choice, calibration)
         )
-    rule, more, learnt = _conformalised(rule, choice, calibration, design, codes)
+    rule, more, learnt = _conformalised(rule, choice, calibration, design, codes, new_rows)
     return rule, [*trials, *more], learnt
 
 
@@ -134,16 +165,21 @@ def _has_scores(rows: Rows) -> bool:
 
 
 def _conformalised(
-    rule: RepairRule, choice: Rows, calibration: Rows, design: AuditDesign, codes: set[str]
+    rule: RepairRule,
+    choice: Rows,
+    calibration: Rows,
+    design: AuditDesign,
+    codes: set[str],
+    new_rows: Rows | None,
 ) -> tuple[RepairRule, list[Trial], Design]:
     """The winner among the candidates, with thresholds from rows that had no part in the choice."""
     rng = design.generator("thresholds")
     half = _random_part(choice, "learn", design, 0.5)
     halves = choice.take(half), choice.take(~half)
     # Each half is learnt from, and compared on what the other has learnt.
-    parts = [ChoiceRows(learn_design(a, rng), b) for a, b in (halves, halves[::-1])]
+    parts = [ChoiceRows(learn_design(a, rng, new_rows), b) for a, b in (halves, halves[::-1])]
     names, trials = choose_thresholds(parts, rule, rng, codes=codes)
-    learnt = learn_design(choice, rng)
+    learnt = learn_design(choice, rng, new_rows)
     ready = {candidate.name: candidate for candidate in candidates(learnt, calibration)}
     for winner in (ready[name] for name in names if name in ready):
         scores = [winner.score.of_outcomes(calibration, level) for level in range(len(rule.alphas))]

@@ -203,17 +203,20 @@ class Audit(Plotted):
         """One self-contained page; also written to the path when one is given."""
         return also_written(render_html(self.to_dict(), place=path), path)
 
-    def repair(self, *, held_out: float = 0.5) -> Repair:
+    def repair(self, *, held_out: float = 0.5, X_new: Any = None) -> Repair:
         """Repair the faults on a part of the rows and compare on the rest; see `Repair`.
 
         Parameters
         ----------
         held_out : float
             Share of the rows that stays untouched.
+        X_new : table of features, optional
+            Of rows that the repair is for; outcomes are not needed. If a classifier tells them from the
+            audited ones, thresholds and the comparison count rows by the estimated likelihood ratio.
         """
         from calipers.auditing.repair_loop import repair_audit
 
-        return repair_audit(self, held_out=held_out)
+        return repair_audit(self, held_out=held_out, X_new=X_new)
 
     def __repr__(self) -> str:
         return f"Audit({self.name or self.design.task}, {self.rows} rows, severity {self.severity})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import FileArgument, JsonOption, QuietOption, takes_settings
 
 if TYPE_CHECKING:
+    from calipers.auditing import Audit
     from calipers.auditing.repair import Repair, SavedRepair
     from calipers.cli.settings import Settings
     from calipers.exceptions import InputError
@@ -53,8 +54,9 @@ def command(
     """Repair what an audit finds: choose and fit on a part of the rows, compare before and after on the rest.
 
     Candidates that recalibrate probabilities and that conformalise again are compared; the winner is written
-    to repair.json, which --load applies to new rows. FILE is not changed. Faults that are left decide the
-    exit code.
+    to repair.json, which --load applies to new rows. Where the features of the rows of --apply differ from
+    those of FILE, thresholds are weighted for them. FILE is not changed. Faults that are left decide the exit
+    code.
     """
     from calipers.exceptions import InputError
 
@@ -104,7 +106,8 @@ def repair(
     from calipers.cli.options import exit_code, source_from
     from calipers.cli.terminal import say, say_json
 
-    found = run(source_from([file], settings), settings, quiet=quiet).repair(held_out=held_out)
+    audited = run(source_from([file], settings), settings, quiet=quiet)
+    found = audited.repair(held_out=held_out, X_new=_new_features(audited, apply, settings))
     shown: list[Path] = []
     failure = None
     if (out := outputs.folder) is not None:
@@ -119,6 +122,19 @@ def repair(
     if failure is not None:
         raise failure
     return exit_code(found.left, settings.fail_on)
+
+
+def _new_features(audited: Audit, apply: Path | None, settings: Settings) -> Any:
+    """The audited features of the rows that the repair is for; None where there are none, or too few."""
+    from calipers.auditing.repair.density_ratio import FEWEST_NEW_ROWS
+    from calipers.auditing.repair.files import features_of_file
+    from calipers.inputs import check_features
+
+    if apply is None or audited.data.given.get("X") is None:
+        return None
+    names = check_features(audited.data.given["X"]).names
+    new = features_of_file(apply, names, settings.separator())
+    return new if new is not None and new.height >= FEWEST_NEW_ROWS else None
 
 
 def apply_saved(

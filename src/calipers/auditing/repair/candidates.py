@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.repair.boosted_trees import boost, one_tree
+from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import (
     AllRows,
@@ -19,7 +21,8 @@ from calipers.auditing.repair.partitions import (
     group_partitions,
 )
 from calipers.auditing.repair.scoring import IntervalScore, LabelScore
-from calipers.auditing.repair.thresholds import fit_cells, fit_conditional
+from calipers.auditing.repair.thresholds import MOST_PATTERNS, fit_cells, fit_conditional
+from calipers.auditing.repair.weighted_thresholds import fit_weighted
 from calipers.conformal import conformal_quantile
 from calipers.inputs.rows import Rows
 
@@ -29,6 +32,9 @@ FEWEST_TREE_ROWS = 150
 _LEAF_ROWS = 50
 # Units below this share of the mean distance are raised to it.
 _FLOOR = 0.05
+
+# Partitions beside the groups, in words.
+_WORDS = {"foretold": "foretold coverage", "difficulty": "difficulty"}
 
 Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
 
@@ -49,6 +55,8 @@ class Candidate:
         Partitions in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
+    weighted : bool
+        Whether it holds for new rows with other features.
     """
 
     name: str
@@ -56,6 +64,7 @@ class Candidate:
     fit: Fit
     guaranteed: int
     in_groups: bool
+    weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,19 +79,30 @@ class Design:
         Name to partition: regions, foretold coverage, difficulty.
     scores : list
         The scores, plainest first.
+    ratio : DensityRatio or None
+        What rows count for new rows with other features.
     """
 
     groups: list[Any]
     further: dict[str, Any]
     scores: list[Any]
+    ratio: DensityRatio | None = None
+
+    def weighted(self, rows: Rows) -> Rows:
+        """The rows counted like the new ones; as they are where the features are the same."""
+        if self.ratio is None:
+            return rows
+        return rows.replace(
+            sample_weight=self.ratio.of(rows) * (1.0 if rows.weights is None else rows.weights)
+        )
 
     def slices(self) -> list[Partition]:
         """The partitions that candidates are compared in; regions are a candidate, not a slice."""
         return [*self.groups, *(p for name, p in self.further.items() if name != "regions")]
 
 
-def learn_design(rows: Rows, rng: np.random.Generator) -> Design:
-    """Partitions and scores from these rows."""
+def learn_design(rows: Rows, rng: np.random.Generator, new_rows: Rows | None = None) -> Design:
+    """Partitions and scores from these rows, and the ratio of new ones to them where they differ."""
     scores: list[Any] = _plain_scores(rows)
     further: dict[str, Any] = {}
     if rows.given.get("X") is not None and rows.n >= FEWEST_TREE_ROWS:
@@ -93,7 +113,8 @@ def learn_design(rows: Rows, rng: np.random.Generator) -> Design:
             scores += _fitted_scores(rows, codes, values, rng)
     if (along := difficulty_partition(rows, PARTS)) is not None:
         further["difficulty"] = along
-    return Design(group_partitions(rows), further, scores)
+    ratio = None if new_rows is None else learn_ratio(rows, new_rows, rng)
+    return Design(group_partitions(rows), further, scores, ratio)
 
 
 def _plain_scores(rows: Rows) -> list[Any]:
@@ -176,17 +197,44 @@ def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
             name, cells = f"{score.words}, {partition.title}", int(not isinstance(partition, AllRows))
             fit = _cells_fit(partition, wants_p_values)
             yield Candidate(name, score, fit, cells, partition in design.groups)
-    overlapping = design.slices()
-    if not wants_p_values and len(overlapping) > 1:
+            if design.ratio is not None:
+                fit = _weighted_fit(partition, design.ratio, wants_p_values)
+                name = f"{name}, weighted for the new rows"
+                yield Candidate(name, score, fit, cells, partition in design.groups, weighted=True)
+    if wants_p_values:
+        return
+    for words, overlapping in _overlapping(design).items():
         for score in design.scores:
-            name = f"{score.words}, conditional on overlapping parts"
             fit = _conditional_fit(overlapping)
-            yield Candidate(name, score, fit, len(overlapping), bool(design.groups))
+            yield Candidate(
+                f"{score.words}, conditional on {words}", score, fit, len(overlapping), bool(design.groups)
+            )
+
+
+def _overlapping(design: Design) -> dict[str, list[Any]]:
+    """Partitions to be covered at once: all of them, or groups with each one where all have many cells."""
+    slices = design.slices()
+    if len(slices) < 2:
+        return {}
+    if not design.groups or math.prod(len(p.names()) for p in slices) <= MOST_PATTERNS:
+        return {"overlapping parts": slices}
+    return {
+        f"groups and {_WORDS[name]}": [*design.groups, p]
+        for name, p in design.further.items()
+        if name in _WORDS
+    }
 
 
 def _cells_fit(partition: Any, keep_scores: bool) -> Fit:
     def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
         return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores)
+
+    return fit
+
+
+def _weighted_fit(partition: Any, ratio: DensityRatio, keep_scores: bool) -> Fit:
+    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
+        return fit_weighted(partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores)
 
     return fit
 

@@ -56,10 +56,14 @@ class Trial:
         By how much slices are off beyond noise, in the partition where they are off most.
     noise : float
         Standard deviation of the squared shortfall.
+    excess : float
+        By how much all rows are covered more often than promised, beyond noise.
     guaranteed : int
         Partitions in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
+    weighted : bool
+        Whether it holds for new rows with other features.
     chosen : bool
         Whether it was taken.
     """
@@ -74,8 +78,10 @@ class Trial:
     scores: dict[str, float]
     shortfall: float
     noise: float = 0.0
+    excess: float = 0.0
     guaranteed: int = 0
     in_groups: bool = False
+    weighted: bool = False
     chosen: bool = False
 
     def __str__(self) -> str:
@@ -147,11 +153,14 @@ def choose_thresholds(
         slices = slices_by_partition(part.rows, part.design.slices())
         for candidate in candidates(part.design, part.rows):
             if (new := _cross_fitted(candidate, part.rows, rule, fold, rng)) is not None:
-                changed.setdefault(candidate.name, []).append((new, slices))
+                changed.setdefault(candidate.name, []).append((part.design.weighted(new), slices))
                 known[candidate.name] = candidate
     trials = [
         replace(
-            _coverage_trial(name, new), guaranteed=known[name].guaranteed, in_groups=known[name].in_groups
+            _coverage_trial(name, new),
+            guaranteed=known[name].guaranteed,
+            in_groups=known[name].in_groups,
+            weighted=known[name].weighted,
         )
         for name, new in changed.items()
         if len(new) == len(parts)
@@ -188,12 +197,14 @@ def _coverage_trial(name: str, parts: list[tuple[Rows, list[Slices]]]) -> Trial:
     size = np.concatenate([rows["size"].astype(float) for rows, _ in parts])
     scores = [INTERVAL_SCORE.rows(rows) for rows, _ in parts]
     shortfall, noise, worst = _shortfall(parts, t)
+    coverage = float(np.average(covered, weights=weights))
+    error = np.sqrt(t * (1 - t) * np.sum(weights**2)) / np.sum(weights)
     score = {} if any(own is None for own in scores) else {
         "interval score": float(np.average(np.concatenate(scores), weights=weights))  # type: ignore[arg-type]
     }  # fmt: skip
     return Trial(
         promise="coverage", name=name, rows=len(covered),
-        coverage=float(np.average(covered, weights=weights)),
+        coverage=coverage, excess=max(0.0, coverage - t - 2 * float(error)),
         worst_slice=worst[0], worst_coverage=worst[1], mean_size=float(np.average(size, weights=weights)),
         scores=score, shortfall=shortfall, noise=noise,
     )  # fmt: skip
@@ -238,18 +249,31 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
 
     Where slices were broken the best is the one that guarantees the most slices, else the plainest. A broken
     group asks for a guarantee in the groups: all rows showed it, and those kept for the choice may be too few
-    to show it again.
+    to show it again. New rows with other features ask for thresholds that hold for them.
     """
-    best = min(trials, key=lambda trial: trial.shortfall)
-    able = [i for i, trial in enumerate(trials)
-            if trial.shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
+    pool = _comparable(trials)
+    best = min((trials[i] for i in pool), key=lambda trial: trial.shortfall)
+    able = [i for i in pool
+            if trials[i].shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
     if GROUP_CODE in codes:
         able = [i for i in able if trials[i].in_groups] or able
     smallest = min(trials[i].mean_size or 0.0 for i in able)
     near = [i for i in able if (trials[i].mean_size or 0.0) <= smallest + SAME_SIZE * abs(smallest)]
     first = max(near, key=lambda i: trials[i].guaranteed) if codes & SLICE_CODES else near[0]
-    others = sorted(range(len(trials)), key=lambda i: (i not in able, trials[i].shortfall))
+    others = sorted(range(len(trials)), key=lambda i: (i not in able, i not in pool, trials[i].shortfall))
     return [first, *(i for i in others if i != first)]
+
+
+def _comparable(trials: list[Trial]) -> list[int]:
+    """Those for new rows with other features, where there are such; of them those that do not state too much.
+
+    Stating everything never falls short: more coverage of all rows than was promised, beyond noise, and
+    infinite intervals are no evidence for a candidate.
+    """
+    pool = [i for i, trial in enumerate(trials) if trial.weighted] or list(range(len(trials)))
+    pool = [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
+    least = min(trials[i].excess for i in pool)
+    return [i for i in pool if trials[i].excess <= least + SAME_SHORTFALL]
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     import polars as pl
 
 Progress = Callable[[int, int], None]
+
+
+# Rows of a file that are looked at for a shift of its features, and in how many stretches of it.
+_LOOKED_AT, _STRETCHES = 10_000, 20
+
+
+def features_of_file(path: Path | str, names: Sequence[str], separator: str = "") -> pl.DataFrame | None:
+    """These columns of some rows spread over a file; None where it does not have them all."""
+    import polars as pl
+
+    reader = open_file(str(path), None, separator)
+    if not reader.n_rows or not set(names) <= set(reader.columns):
+        return None
+    if reader.n_rows <= _LOOKED_AT:
+        return reader.read(0, reader.n_rows, list(names))
+    rows = _LOOKED_AT // _STRETCHES
+    starts = np.linspace(0, reader.n_rows - rows, _STRETCHES).astype(int)
+    return pl.concat([reader.read(int(start), rows, list(names)) for start in starts])
 
 
 def repair_file(

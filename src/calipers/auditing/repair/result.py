@@ -12,6 +12,7 @@ import numpy as np
 from calipers.arrays import is_frame
 from calipers.auditing.repair.changes import Change
 from calipers.auditing.repair.choice import Trial
+from calipers.auditing.repair.density_ratio import Shift
 from calipers.auditing.repair.new_rows import rows_of_mapping, rows_of_table, table_columns
 from calipers.auditing.repair.rule import RepairRule
 from calipers.auditing.repair.stored import parts_of_document, read_stored, stored_text, to_plain
@@ -180,12 +181,15 @@ class Repair(SavedRepair):
         Paired comparisons on those rows: all of them, every slice, the price in size.
     trials : tuple of Trial
         The candidates, compared on rows kept for the choice.
+    shift : Shift or None
+        What was found about the features of new rows, where some were given.
     """
 
     before: Audit
     after: Audit
     changes: tuple[Change, ...]
     trials: tuple[Trial, ...] = ()
+    shift: Shift | None = None
 
     @property
     def gone(self) -> tuple[str, ...]:
@@ -235,6 +239,7 @@ class Repair(SavedRepair):
                 "changes": [change.to_dict() for change in self.changes],
                 "candidates": [trial.to_dict() for trial in self.trials],
             }
+            | ({} if self.shift is None else {"shift": self.shift.to_dict()})
         }
 
     def to_json(self, path: Path | str | None = None) -> str:
@@ -253,6 +258,7 @@ class Repair(SavedRepair):
         lines = [f"Repaired on other rows: {'; '.join(self.steps)}."]
         if not self.steps:
             lines = ["Nothing was changed: no fault that can be repaired from these columns."]
+        lines += [] if self.shift is None else [str(self.shift)]
         lines += [f"{_line(change)}" for change in self._shown()]
         lines += _trial_lines(self.trials)
         kinds = {"gone": self.gone, "milder": self.milder, "unchanged": self.unchanged, "new": self.new}

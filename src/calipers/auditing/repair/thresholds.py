@@ -67,7 +67,9 @@ class CellThresholds:
         """What holds for exchangeable rows."""
         if isinstance(self.partition, AllRows):
             return "covers 1 - alpha on average over calibration sets and exchangeable new rows"
-        small = ", cells of fewer than 50 calibration rows taken together" if self._pools() else ""
+        small = (
+            f", cells of fewer than {FEWEST_ROWS} calibration rows taken together" if self._pools() else ""
+        )
         return f"covers 1 - alpha in every cell ({self.words}{small}), for exchangeable new rows"
 
     def at(self, rows: Rows, level: int) -> np.ndarray:
@@ -87,14 +89,37 @@ class CellThresholds:
         return len(np.unique(self.shared)) < len(self.shared)
 
     def _used(self, rows: Rows) -> np.ndarray:
-        cells = self.partition.cells(rows)
-        used = np.append(self.shared, len(self.values) - 1)[cells]  # -1 reads the appended one
-        if (cells < 0).any():
-            warn(
-                f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
-                "they get everything.", UnseenGroupWarning,
-            )  # fmt: skip
-        return np.asarray(used)
+        return used_cells(self.partition, self.shared, len(self.values), rows)
+
+
+def used_cells(partition: Partition, shared: np.ndarray, n: int, rows: Rows) -> np.ndarray:
+    """Which of n thresholds every row uses; the last for a row of no known cell."""
+    cells = partition.cells(rows)
+    if (cells < 0).any():
+        warn(
+            f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
+            "they get everything.", UnseenGroupWarning,
+        )  # fmt: skip
+    return np.asarray(np.append(shared, n - 1)[cells])  # -1 reads the appended one
+
+
+def cell_sharing(
+    partition: Partition, rows: Rows, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The threshold of every cell, that of every calibration row, and the number of thresholds.
+
+    After the large cells: the small ones together, then the unseen ones, which have no rows. With weights,
+    rows count as so many of equal weight.
+    """
+    cells, n_cells = partition.cells(rows), len(partition.names())
+    mass = np.ones(rows.n) if weights is None else weights
+    sums, squares = (
+        np.bincount(cells[cells >= 0], own[cells >= 0], minlength=n_cells) for own in (mass, mass**2)
+    )
+    large = np.flatnonzero(sums**2 >= FEWEST_ROWS * np.where(squares > 0, squares, np.inf))
+    shared = np.full(n_cells, len(large))
+    shared[large] = np.arange(len(large))
+    return shared, np.append(shared, len(large) + 1)[cells], len(large) + 2
 
 
 def fit_cells(
@@ -106,21 +131,15 @@ def fit_cells(
     keep_scores: bool = False,
 ) -> CellThresholds:
     """Thresholds from calibration rows, given their scores per level; small cells share one."""
-    cells, n_cells = partition.cells(rows), len(partition.names())
-    counts = np.bincount(cells[cells >= 0], minlength=n_cells)
-    large = np.flatnonzero(counts >= FEWEST_ROWS)
-    shared = np.full(n_cells, len(large))
-    shared[large] = np.arange(len(large))
-    used = np.append(shared, len(large) + 1)[cells]
-    # After the large cells: the small ones together, then the unseen ones, which have no rows.
+    shared, used, n = cell_sharing(partition, rows)
     values = np.array(
         [
             [conformal_quantile(own[used == k], alpha) if (used == k).any() else np.inf
              for own, alpha in zip(scores, alphas, strict=True)]
-            for k in range(len(large) + 2)
+            for k in range(n)
         ]
     )  # fmt: skip
-    kept = tuple(np.sort(scores[0][used == k]) for k in range(len(large) + 2)) if keep_scores else ()
+    kept = tuple(np.sort(scores[0][used == k]) for k in range(n)) if keep_scores else ()
     return CellThresholds(partition, shared, values, kept, rows.n)
 
 
