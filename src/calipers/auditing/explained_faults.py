@@ -9,15 +9,13 @@ from calipers.auditing.promises import IMPLIED_SETS
 from calipers.results import Finding, severity_rank
 
 # (explained, explaining): the first says the same as the second, seen through another number.
-_SAME_FAULT = (
-    ("CAL203", "CAL202"),
-    ("CAL501", "CAL503"),
-    ("CAL502", "CAL503"),
-)
+_SAME_FAULT = (("CAL203", "CAL202"),)
+# With two classes the top label and the class say the same thing, and all rows are one range of the score.
+_OF_TWO_CLASSES = (("CAL501", "CAL503"), ("CAL502", "CAL503"), ("CAL509", "CAL503"))
 # Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
 _IMPLIED = {
-    "CAL101": ("CAL501", "CAL502", "CAL503"),
-    "CAL102": ("CAL501", "CAL502", "CAL503"),
+    "CAL101": ("CAL501", "CAL502", "CAL503", "CAL509"),
+    "CAL102": ("CAL501", "CAL502", "CAL503", "CAL509"),
     "CAL201": ("CAL504",),
     "CAL202": ("CAL505", "CAL504"),
     "CAL204": ("CAL506",),
@@ -26,14 +24,9 @@ _IMPLIED = {
 
 
 def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
-    """The findings, where those that another fault explains are notes; the other takes over their severity.
-
-    With two classes the top label and the class say the same thing.
-    """
+    """The findings; those that another fault explains are notes, and the other takes over their severity."""
     found = {finding.code: finding for finding in findings}
-    for explained, explaining in _SAME_FAULT:
-        if explaining == "CAL503" and not binary:
-            continue
+    for explained, explaining in (*_SAME_FAULT, *(_OF_TWO_CLASSES if binary else _of_top_label(found))):
         _fold(found, explained, explaining)
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
@@ -44,6 +37,14 @@ def told_once(findings: Sequence[Finding], *, binary: bool) -> list[Finding]:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
     return list(found.values())
+
+
+def _of_top_label(found: dict[str, Finding]) -> tuple[tuple[str, str], ...]:
+    """The mean of all rows is one range of the top label's score, where both err to the same side."""
+    evidence = found["CAL509"].evidence if "CAL509" in found else None
+    if evidence is None or not evidence.value:
+        return ()
+    return (("CAL509", "CAL501" if evidence.value < 0 else "CAL502"),)
 
 
 def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:
