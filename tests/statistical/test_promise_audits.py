@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.promise_worlds import FAULTS, KINDS, ROWS, audit_world, is_found
 from scipy import stats
-
-from tests.statistical.promise_worlds import FAULTS, KINDS, ROWS, audit_world, is_found
 
 # The shares that the guide states, and how improbable a count below them must be to fail.
 ACCUSED, FOUND, SURE = 0.05, 0.95, 0.001

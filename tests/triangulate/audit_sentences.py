@@ -296,6 +296,15 @@ def _calibration(finding: Any, plain: Plain, stated: np.ndarray, happened: np.nd
     return [error, *([] if ends is None else plain.in_range(stated, happened, tuple(ends)))]
 
 
+def _in_the_large(finding: Any, audit: Any, plain: Plain) -> list[float]:
+    """What was stated and what happened, on average: of the second of two classes, or of the top label."""
+    assert plain.P is not None
+    two = plain.P.shape[1] == 2
+    stated, happened = (plain.P[:, 1], (plain.y == 1).astype(float)) if two else plain.top()
+    assert abs(float((happened - stated).mean()) - float(finding.evidence)) < 1e-9
+    return [float(stated.mean()), float(happened.mean())]
+
+
 def _forecast(finding: Any, audit: Any, plain: Plain) -> list[float]:
     name = next(name for name in audit.estimates if " of the next " in name)
     changed = re.search(r"[Ss]ince (\S+) the|from row (\d+)", finding.sentence)
@@ -337,8 +346,7 @@ _OF_CODE = {
     "CAL501": _top, "CAL502": _top, "CAL503": _class, "CAL504": _stated_there, "CAL505": _stated_there,
     "CAL508": _difficulty, "CAL601": _forecast, "CAL204": _over_time, "CAL205": _true_classes,
     "CAL506": _over_time, "CAL507": _quantiles, "CAL602": _mean_loss, "CAL603": _mean_loss,
-    "CAL605": _mean_loss, "CAL606": _mean_loss, "CAL607": _mean_loss,
-    "CAL604": _surest,
+    "CAL605": _mean_loss, "CAL606": _mean_loss, "CAL607": _mean_loss, "CAL604": _surest, "CAL509": _in_the_large,
 }  # fmt: skip
 
 

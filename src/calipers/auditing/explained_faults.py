@@ -12,16 +12,13 @@ from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding, severity_rank
 
 # (explained, explaining): the first says the same as the second, seen through another number.
-_SAME_FAULT = (
-    ("CAL203", "CAL202"),
-    ("CAL501", "CAL503"),
-    ("CAL502", "CAL503"),
-    ("CAL607", "CAL601"),
-)
+_SAME_FAULT = (("CAL203", "CAL202"), ("CAL607", "CAL601"))
+# With two classes the top label and the class say the same thing, and all rows are one range of the score.
+_OF_TWO_CLASSES = (("CAL501", "CAL503"), ("CAL502", "CAL503"), ("CAL509", "CAL503"))
 # Faults of the sets that plain probabilities imply, and the faults of the probabilities themselves.
 _IMPLIED = {
-    "CAL101": ("CAL501", "CAL502", "CAL503"),
-    "CAL102": ("CAL501", "CAL502", "CAL503"),
+    "CAL101": ("CAL501", "CAL502", "CAL503", "CAL509"),
+    "CAL102": ("CAL501", "CAL502", "CAL503", "CAL509"),
     "CAL201": ("CAL504",),
     "CAL202": ("CAL505", "CAL504"),
     "CAL204": ("CAL506",),
@@ -38,13 +35,11 @@ def told_once(
 ) -> list[Finding]:
     """The findings, where those that another fault explains are notes; the other takes over their severity.
 
-    With two classes the top label and the class say the same thing. ``vanishes(code, other)`` says whether
-    the fault of a code is that of the rows of another one, see `vanishes_within`.
+    ``vanishes(code, other)`` says whether the fault of a code is that of the rows of another one, see
+    `vanishes_within`.
     """
     found = {finding.code: finding for finding in findings}
-    for explained, explaining in _SAME_FAULT:
-        if explaining == "CAL503" and not binary:
-            continue
+    for explained, explaining in (*_SAME_FAULT, *(_OF_TWO_CLASSES if binary else _of_top_label(found))):
         _fold(found, explained, explaining)
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
@@ -75,6 +70,14 @@ def _fold_times(found: dict[str, Finding], vanishes: Callable[[str, str], bool] 
             for pair in ((slice_of, since), (since, slice_of)):
                 if vanishes(*pair):
                     _fold(found, *pair)
+
+
+def _of_top_label(found: dict[str, Finding]) -> tuple[tuple[str, str], ...]:
+    """The mean of all rows is one range of the top label's score, where both err to the same side."""
+    evidence = found["CAL509"].evidence if "CAL509" in found else None
+    if evidence is None or not evidence.value:
+        return ()
+    return (("CAL509", "CAL501" if evidence.value < 0 else "CAL502"),)
 
 
 def _in_one_group(found: dict[str, Finding], *codes: str) -> bool:

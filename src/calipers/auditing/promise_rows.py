@@ -13,6 +13,8 @@ from calipers.auditing.measurements import Measurements
 from calipers.auditing.promises import Promise
 from calipers.inference import (
     FEWEST_CLUSTERS,
+    Moments,
+    bounded_mean_interval,
     clopper_pearson,
     cluster_sign_test,
     design_effect,
@@ -30,6 +32,8 @@ _ASKED = 0.05
 _KNOTS, _ROWS_PER_KNOT = (1, 3, 7), 50
 # Up to so many promises each has a value of its own.
 _FEW_VALUES = 8
+# A mean difference of shares below this is rounding.
+_ROUNDING = 1e-13
 
 FEW_CLUSTERS = (
     f"Rows depend on each other inside clusters, and there are fewer than {FEWEST_CLUSTERS} of them: no test."
@@ -92,6 +96,24 @@ class PromiseRows:
         ends = clopper_pearson(hits / effect, open_rows / effect, confidence=confidence)
         low, high = (float((n - open_rows + open_rows * float(end)) / n) for end in ends)
         return low, high
+
+    @property
+    def gap(self) -> float:
+        """Mean of outcome minus promise; exactly 0 where only rounding is left."""
+        mean = float(np.mean(self.kept - self.promised))
+        return 0.0 if abs(mean) < _ROUNDING else mean
+
+    def gap_interval(self, confidence: float) -> tuple[float, float]:
+        """Interval of that mean for rows of a known range, at the design effect of clusters.
+
+        Sharp probabilities leave little noise: it is far narrower than that of the share of kept promises.
+        """
+        rows, effect = Moments.of(self.kept - self.promised), self.design_effect
+        ends = bounded_mean_interval(
+            Moments(rows.n / effect, rows.mean, rows.squares / effect),
+            low=-float(self.promised.max()), high=1.0 - float(self.promised.min()), confidence=confidence,
+        )  # fmt: skip
+        return min(float(ends.low), self.gap), max(float(ends.high), self.gap)
 
     def sign_test(
         self, statistic: Callable[[np.ndarray], np.ndarray], generator: np.random.Generator

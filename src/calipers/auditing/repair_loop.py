@@ -33,7 +33,7 @@ COVERAGE_CODES = {
     "CAL101", "CAL102", "CAL103", "CAL201", "CAL202", "CAL203", "CAL204", "CAL301", "CAL302",
     "CAL401", "CAL402",
 }  # fmt: skip
-PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503", "CAL504", "CAL505", "CAL506", "CAL508"}
+PROBABILITY_CODES = {"CAL501", "CAL502", "CAL503", "CAL504", "CAL505", "CAL506", "CAL508", "CAL509"}
 
 
 def repair_audit(audit: Audit, *, held_out: float = 0.5, X_new: Any = None) -> Repair:

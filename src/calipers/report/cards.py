@@ -24,6 +24,7 @@ PICTURES_OF = {
     "CAL501": ("reliability",),
     "CAL502": ("reliability",),
     "CAL503": ("CAL503_reliability", "reliability"),
+    "CAL509": ("reliability",),
     "CAL601": ("loss_along_the_file", "coverage_along_time"),
 }
 _TINY_P = re.compile(r"p = \d\.\d+e-\d+")

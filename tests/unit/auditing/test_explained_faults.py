@@ -8,13 +8,16 @@ import pytest
 import calipers
 from calipers.auditing.explained_faults import told_once, vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
-from calipers.results import Finding
+from calipers.results import Estimate, Finding
 
 
-def fault(code: str, where: str = "", promise: str = "", severity: str = "warning") -> Finding:
+def fault(
+    code: str, where: str = "", promise: str = "", severity: str = "warning", value: float | None = None
+) -> Finding:
     return Finding(
         code=code, title="t", question="everywhere", outcome="fault", severity=severity, sentence="It is so.",
         where=where, details={"promise": promise},
+        evidence=None if value is None else Estimate(name="gap", value=value),
     )  # fmt: skip
 
 
@@ -109,3 +112,23 @@ def test_misses_that_change_with_time_are_told_once() -> None:
     assert (faults["CAL601"].severity, faults["CAL601"].details["explained_by"]) == ("note", "CAL204")
     answer = next(q for q in found.to_dict()["questions"] if q["question"] == "forecast")
     assert (answer["answer"], answer["label"]) == ("no", "it drifts")
+
+
+@pytest.mark.parametrize(
+    ("binary", "other", "gap", "explained"),
+    [
+        (True, "CAL503", -0.05, True),
+        (True, "CAL503", 0.05, True),
+        (False, "CAL501", -0.05, True),
+        (False, "CAL502", 0.05, True),
+        (False, "CAL502", -0.05, False),
+        (False, "CAL503", -0.05, False),
+    ],
+)
+def test_a_wrong_mean_of_all_rows_is_part_of_the_wrong_range(
+    binary: bool, other: str, gap: float, explained: bool
+) -> None:
+    found = told_once([fault("CAL509", value=gap), fault(other)], binary=binary)
+    (mean,) = (finding for finding in found if finding.code == "CAL509")
+    assert (mean.details.get("explained_by") == other) == explained
+    assert mean.severity == ("note" if explained else "warning")

@@ -1,16 +1,12 @@
-"""Kept and broken promises of every kind; also run by hand for docs/guide/audit.md.
+"""Kept and broken promises of every kind, for `benchmarks.promise_audits` and the tests.
 
 A world is a promise and a fault: in some rows the promise is kept less often than stated, by `Fault.effect`.
-``python -m tests.statistical.promise_worlds clean 200 [promise ...]`` counts accusations of kept promises, and
-``... planted 40 [promise|fault ...]`` prints the table of the guide.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +18,6 @@ from calipers.auditing import Audit
 
 ALPHA = 0.1
 LEVELS = (0.1, 0.5, 0.9)
-SIZES = (400, 600, 1000, 1500, 2500, 4000)
 Arguments = dict[str, Any]
 
 
@@ -145,7 +140,7 @@ def loss(rng: np.random.Generator, s: Slices, gap: np.ndarray) -> Arguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of promise, and the codes of its faults by slice; a slice that it is not asked about is missing."""
+    """A kind of promise, and the codes of its faults by slice, as far as it is asked about them."""
 
     make: Callable[[np.random.Generator, Slices, np.ndarray], Arguments]
     codes: dict[str, tuple[str, ...]]
@@ -153,8 +148,8 @@ class Kind:
 
 
 _COVERAGE = {
-    "all rows": ("CAL101",), "group": ("CAL201",), "intersection": ("CAL201",), "region": ("CAL202", "CAL203"),
-    "difficulty": ("CAL401",), "time": ("CAL204",),
+    "all rows": ("CAL101",), "group": ("CAL201",), "intersection": ("CAL201",),
+    "region": ("CAL202", "CAL203"), "difficulty": ("CAL401",), "time": ("CAL204",),
 }  # fmt: skip
 _STATED = {
     "group": ("CAL504",), "intersection": ("CAL504",), "region": ("CAL505",), "difficulty": ("CAL508",),
@@ -211,32 +206,41 @@ FAULTS: dict[str, Fault] = {
 # Rows at which a fault is found and placed in at least 95 % of audits: kind of promise -> fault -> rows.
 _ROWS: dict[str, dict[str, int]] = {
     "probabilities": {
-        "all rows": 1000, "group": 1500, "intersection": 1000, "region": 2500, "difficulty": 1500, "time": 2500,
+        "all rows": 1000, "group": 1500, "intersection": 1000,
+        "region": 2500, "difficulty": 1500, "time": 2500,
     },
     "three classes": {
-        "all rows": 1500, "group": 1500, "intersection": 1000, "region": 2500, "difficulty": 1000, "time": 1500,
+        "all rows": 1500, "group": 1500, "intersection": 1000,
+        "region": 2500, "difficulty": 1000, "time": 1500,
     },
     "one class": {"class": 1000},
     "intervals": {
-        "all rows": 600, "group": 600, "intersection": 600, "region": 1000, "difficulty": 1000, "time": 600,
+        "all rows": 600, "group": 600, "intersection": 600,
+        "region": 1000, "difficulty": 1000, "time": 600,
     },
     "sets": {
-        "all rows": 600, "group": 400, "intersection": 600, "region": 2500, "difficulty": 1000, "time": 1000,
+        "all rows": 600, "group": 400, "intersection": 600,
+        "region": 2500, "difficulty": 1000, "time": 1000,
     },
     "p-values": {
-        "all rows": 400, "group": 400, "intersection": 600, "region": 1500, "difficulty": 1000, "time": 1000,
+        "all rows": 400, "group": 400, "intersection": 600,
+        "region": 1500, "difficulty": 1000, "time": 1000,
     },
     "quantiles": {
-        "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 1000,
+        "all rows": 400, "group": 400, "intersection": 400,
+        "region": 1000, "difficulty": 600, "time": 1000,
     },
     "PIT": {  # the region as for quantiles
-        "all rows": 400, "group": 400, "intersection": 400, "region": 1000, "difficulty": 600, "time": 600,
+        "all rows": 400, "group": 400, "intersection": 400,
+        "region": 1000, "difficulty": 600, "time": 600,
     },
     "promised": {
-        "all rows": 1000, "group": 1000, "intersection": 1000, "region": 1500, "difficulty": 1000, "time": 1500,
+        "all rows": 1000, "group": 1000, "intersection": 1000,
+        "region": 1500, "difficulty": 1000, "time": 1500,
     },
     "clusters": {
-        "all rows": 600, "group": 1500, "intersection": 1500, "region": 1500, "difficulty": 1000, "time": 1500,
+        "all rows": 600, "group": 1500, "intersection": 1500,
+        "region": 1500, "difficulty": 1000, "time": 1500,
     },
     "loss": {"all rows": 400, "group": 400, "intersection": 400, "time": 400},
 }  # fmt: skip
@@ -276,36 +280,3 @@ def names_place(fault: str, finding: calipers.results.Finding, n: int) -> bool:
         return FAULTS[fault].place in words
     since = re.search(r"[Ss]ince (\d+)", words) or re.search(r"[Ff]rom (\d+)", words)
     return since is not None and abs(int(since[1]) - 0.6 * n) <= 0.1 * n
-
-
-def main(what: str, repeats: int, chosen: list[str]) -> None:
-    """Print one of the two tables."""
-    if what == "clean":
-        for kind in [name for name in KINDS if not chosen or name in chosen]:
-            audits = [audit_world(kind, None, 700, seed) for seed in range(repeats)]
-            codes = Counter((f.code, f.severity) for a in audits for f in a.faults)
-            issues = sum(a.severity == "issue" for a in audits)
-            print(f"{kind}: {issues} of {repeats} with an issue; {dict(codes)}", flush=True)
-        return
-    cells = [(kind, fault) for kind, k in KINDS.items() for fault in k.codes]
-    for kind, fault in [(k, f) for k, f in cells if not chosen or {k, f, f"{k}|{f}"} & set(chosen)]:
-        shares = dict(power_by_size(kind, fault, repeats))
-        print(
-            f"| {kind} | {fault} | {' '.join(f'{n}:{share:.2f}' for n, share in shares.items())} |",
-            flush=True,
-        )
-
-
-def power_by_size(kind: str, fault: str, repeats: int) -> Iterator[tuple[int, float]]:
-    """Rows and the share of audits that find the fault, until nearly all do; few tries where most fail."""
-    for n in SIZES:
-        found: list[bool] = []
-        while len(found) < repeats and (len(found) < repeats // 4 or np.mean(found) > 0.5):
-            found.append(is_found(kind, fault, audit_world(kind, fault, n, len(found))))
-        yield n, float(np.mean(found))
-        if np.mean(found) >= 0.97:
-            return
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

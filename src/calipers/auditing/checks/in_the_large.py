@@ -1,0 +1,78 @@
+"""CAL509, calibration in the large: do stated probabilities, over all rows, come true as often as stated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calipers.auditing import repairs
+from calipers.auditing.check import Check
+from calipers.auditing.check_result import CheckResult
+from calipers.auditing.checks.coverage import coverage_of_promise
+from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
+from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise_rows import PromiseRows, promise_rows
+from calipers.auditing.promises import Promise
+from calipers.inference import BOUNDED_METHOD
+from calipers.results import Estimate
+
+CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
+
+
+def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
+    """The mean of what happened minus what was stated, over all rows."""
+    base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
+    side = promise_rows(m, promise)
+    if side is None:
+        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+    estimate = happened_minus_stated(m, promise, side)
+    gap, low, high = (float(end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
+    averages = (
+        f"{100 * float(side.promised.mean()):.1f} % stated on average and "
+        f"{100 * float(side.kept.mean()):.1f} % happened"
+    )
+    return replace(
+        base,
+        evidence=estimate,
+        p_value=estimate.p_value,
+        effect=abs(gap),
+        effect_low=max(low, -high),
+        effect_high=max(abs(low), abs(high)),
+        tolerance=TOLERANCE,
+        fault=f"Over all rows the {promise.name} is too {'high' if gap < 0 else 'low'}: {averages}.",
+        clean=f"Over all rows the {promise.name} is right on average: {averages}.",
+        repair=repairs.calibrate(),
+        rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / TOLERANCE) ** 2)),
+        estimates=(estimate,),
+    )
+
+
+def happened_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
+    """The share that came true less the mean probability, with the law of kept promises around it."""
+    share, stated = coverage_of_promise(m, promise, side), float(side.promised.mean())
+    low, high = side.gap_interval(m.confidence)
+    null_low, null_high = (None if end is None else end - stated for end in (share.null_low, share.null_high))
+    law = (
+        "law of independent coins (Poisson-binomial)" if side.cluster is None else "test by signs of clusters"
+    )
+    return replace(
+        share, name=f"happened minus stated ({promise.name})", value=side.gap, low=low, high=high,
+        null_low=null_low, null_high=null_high, method=f"mean over rows, {BOUNDED_METHOD}; {law}",
+    )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        title="calibration in the large",
+        question=QUESTION,
+        needs=("probabilities",),
+        add="Add probabilities: one column per class, or the positive class of two.",
+        kinds=("probability",),
+        slices="all rows",
+        read=in_the_large,
+        on_sample=True,
+        tasks=("classification",),
+    ),
+)
