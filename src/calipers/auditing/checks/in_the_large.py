@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calipers.auditing import repairs
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_of_promise
@@ -42,7 +42,7 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
         tolerance=TOLERANCE,
         fault=f"Over all rows the {promise.name} is too {'high' if gap < 0 else 'low'}: {averages}.",
         clean=f"Over all rows the {promise.name} is right on average: {averages}.",
-        repair=repairs.calibrate(),
+        repair=repair_snippets.calibrate(),
         rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / TOLERANCE) ** 2)),
         estimates=(estimate,),
     )
