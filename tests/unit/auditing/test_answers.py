@@ -364,3 +364,15 @@ def test_probabilities_beyond_the_noise_are_not_said_to_agree() -> None:
                 assert ("as noise alone would" in finding.sentence) == inside
                 seen.add(inside)
     assert seen == {True, False}
+
+
+def test_classes_that_are_left_out_for_few_rows_are_mentioned() -> None:
+    rng = np.random.default_rng(6)
+    y = np.repeat([0, 1, 2], [300, 300, 12])
+    sets = rng.random((612, 3)) < 0.9
+    sets[y == 2, 2] = False
+    found = calipers.audit(y, sets=sets, random_state=0)
+    finding = next(f for f in found.findings if f.code == "CAL205")
+    assert finding.sentence.endswith("Classes of fewer than 20 rows are left out.")
+    whole = calipers.audit(y[:600], sets=sets[:600], random_state=0)
+    assert "left out" not in next(f for f in whole.findings if f.code == "CAL205").sentence
