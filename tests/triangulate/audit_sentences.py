@@ -160,10 +160,11 @@ def _rows(finding: Any, audit: Any, plain: Plain) -> np.ndarray:
 def _true_classes(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """Shares and rows of the true classes that are covered least and most often; ties in any order."""
     kept, _ = plain.promise(finding.details["promise"])
-    classes = [plain.y == k for k in np.unique(plain.y)]
+    fewest = plain.fewest_rows(finding.sentence)
+    classes = [plain.y == k for k in np.unique(plain.y) if (plain.y == k).sum() >= fewest]
     shares = [float(kept[mask].mean()) for mask in classes]
     ends = [k for k, share in enumerate(shares) if share in (min(shares), max(shares))]
-    return [float(f) for k in ends for f in (shares[k], classes[k].sum())]
+    return [float(f) for k in ends for f in (shares[k], classes[k].sum())] + [float(fewest)]
 
 
 def _over_time(finding: Any, audit: Any, plain: Plain) -> list[float]:

@@ -227,6 +227,12 @@ class Plain:
         m = int(later.sum())
         return float((ranks[later].sum() - m * (m + 1) / 2) / (m * (self.n - m)))
 
+    @staticmethod
+    def fewest_rows(sentence: str) -> int:
+        """Rows below which classes are left out, as the sentence says; 1 where none is."""
+        said = re.search(r"Classes of fewer than (\d+) rows are left out", sentence)
+        return int(said[1]) if said else 1
+
     def largest_pit_gap(self) -> tuple[float, float]:
         """The level at which the share of PIT values up to it, or below it, is farthest from it; that share."""
         ranked, steps = np.sort(np.asarray(self.given["pit"])), np.arange(self.n + 1) / self.n

@@ -122,7 +122,8 @@ def _classes(finding: Any, audit: Any, plain: Plain) -> Claims:
         return
     kept, _ = plain.promise(finding.details["promise"])
     named = re.findall(r"([\d.]+) % of (\d+) rows in class (\S+?)[ .]", finding.sentence + " ")
-    shares = {str(k): float(kept[plain.y == k].mean()) for k in np.unique(plain.y)}
+    fewest, labels = plain.fewest_rows(finding.sentence), np.unique(plain.y)
+    shares = {str(k): float(kept[plain.y == k].mean()) for k in labels if (plain.y == k).sum() >= fewest}
     for (_, _, label), end in zip(named, (min, max), strict=True):
         yield f"class {label} has the {end.__name__} share", shares[label] == end(shares.values())
 

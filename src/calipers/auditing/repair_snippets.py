@@ -49,5 +49,8 @@ def calibrate() -> str:
 
 
 def _fill(task: str, alpha: float, how: str) -> str:
+    """Empty for outcomes that were found elsewhere: there is no score to put a threshold on."""
+    if task == "outcomes":
+        return ""
     noun = "intervals" if task == "regression" else "sets"
     return _SNIPPET.format(why=_THRESHOLDS.format(noun=noun, alpha=alpha, how=how))

@@ -127,10 +127,9 @@ class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
         """Everything the cell knows, in one line."""
         cell = self.cell(promise, part)
         facts = [self.number(promise, part)]
-        if cell.spread is not None:
-            facts.append(
-                f"interval {format_interval(cell.low, cell.high, cell.spread).replace(', ', ' to ')}"
-            )
+        if cell.low is not None and cell.high is not None:
+            ends = format_interval(cell.low, cell.high, cell.spread)
+            facts.append(f"interval {ends.replace(', ', ' to ')}")
         if cell.p_value is not None:
             facts.append(p_in_words(cell.p_value))
         if cell.n is not None:

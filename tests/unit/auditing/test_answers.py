@@ -386,3 +386,15 @@ def test_times_are_written_as_people_write_them() -> None:
     drift = next(finding for finding in found.faults if finding.code == "CAL601")
     assert re.search(r"Since 2026-02-1\d \d\d:\d\d the", drift.sentence)
     assert found.rows_of("CAL204").sum() > 200
+
+
+def test_classes_that_are_left_out_for_few_rows_are_mentioned() -> None:
+    rng = np.random.default_rng(6)
+    y = np.repeat([0, 1, 2], [300, 300, 12])
+    sets = rng.random((612, 3)) < 0.9
+    sets[y == 2, 2] = False
+    found = calipers.audit(y, sets=sets, random_state=0)
+    finding = next(f for f in found.findings if f.code == "CAL205")
+    assert finding.sentence.endswith("Classes of fewer than 20 rows are left out.")
+    whole = calipers.audit(y[:600], sets=sets[:600], random_state=0)
+    assert "left out" not in next(f for f in whole.findings if f.code == "CAL205").sentence

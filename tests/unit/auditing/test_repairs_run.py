@@ -11,8 +11,10 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from calipers import audit
 from calipers.auditing import Audit
 from tests.docs.pages import DOCS, blocks
 
@@ -57,3 +59,13 @@ def test_the_snippet_of_a_code_runs_as_printed(
     assert all(len(column) == audits[code].rows for column in new.values())
     # What cannot be mended from these columns is said; everything else changes a column.
     assert new or "Nothing was changed" in printed.getvalue()
+
+
+def test_no_threshold_is_proposed_for_outcomes_found_elsewhere() -> None:
+    rng = np.random.default_rng(0)
+    group = np.tile(["a", "b"], 1000)
+    covered = rng.random(2000) < np.where(group == "a", 0.9, 0.7)
+    found = audit(covered=covered, groups=group, size=rng.random(2000), random_state=0)
+    assert {"CAL101", "CAL201"} <= {finding.code for finding in found.faults}
+    assert all(finding.repair == "" for finding in found.faults)
+    assert "Nothing was changed" in str(found.repair())

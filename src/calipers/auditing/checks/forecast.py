@@ -208,7 +208,7 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
     rank = min(len(largest), int(np.ceil(m.confidence * (len(largest) + 1))))
     half = float(np.sort(largest)[rank - 1]) * error
     return Estimate(
-        **base, value=gap, std_error=error, low=gap - half, high=gap + half, confidence=m.confidence,
+        **base, value=gap, low=gap - half, high=gap + half, confidence=m.confidence,
         p_value=p, alternative="two-sided",
         details={
             "changed_at": plain_time(along[cuts[at]]), "before": float(before.mean()),

@@ -58,11 +58,14 @@ def by_true_class(m: Measurements, promise: Promise) -> CheckResult:
     parts = Parts(counts=counts.take(enough), labels=labels, kind="group")
     if m.design.label_conditional and promise.kind == "coverage":
         return _tested(m, promise, parts, enough)
-    return _described(m, promise, parts, base)
+    few = bool(np.any((counts.totals > 0) & (counts.effective < FEWEST_ROWS)))
+    return _described(m, promise, parts, base, few=few)
 
 
-def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResult) -> CheckResult:
-    """The shares of all classes, and the two that differ most in words."""
+def _described(
+    m: Measurements, promise: Promise, parts: Parts, base: CheckResult, *, few: bool
+) -> CheckResult:
+    """The shares of all classes, and the two that differ most in words; ``few``: some have too few rows."""
     low, high = parts.intervals(m.confidence)
     worst, best = int(np.argmin(parts.shares)), int(np.argmax(parts.shares))
     evidence = Estimate(
@@ -86,7 +89,8 @@ def _described(m: Measurements, promise: Promise, parts: Parts, base: CheckResul
         base,
         evidence=evidence,
         clean=f"{_COUNTED[promise.kind].format(noun=promise.noun)} {ends}. Nothing was promised "
-        "about single true classes.",
+        "about single true classes."
+        + (f" Classes of fewer than {FEWEST_ROWS} rows are left out." if few else ""),
         where=parts.labels[worst],
         estimates=(evidence,),
         pictures=(_picture(parts, (low, high), promise, m.confidence),),
