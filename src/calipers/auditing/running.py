@@ -25,6 +25,19 @@ from calipers.inputs import check_count
 from calipers.inputs.files import FilePiece
 from calipers.inputs.rows import Rows
 
+# What an audit can be about; one of them must be there.
+PREDICTIONS = (
+    "probabilities",
+    "p_values",
+    "sets",
+    "intervals",
+    "quantiles",
+    "pit",
+    "covered",
+    "loss",
+    "y_pred",
+)
+
 
 def audit(
     y_true: Any = None,
@@ -298,6 +311,7 @@ def audit_pieces(
     checks, engine = without(CHECKS, mute), engine_of("local" if engine is None else engine)
     with unchanging_files(pieces), named_file(pieces[0]):
         head = pieces[0].head()
+        require_predictions(head, columns or {})
         design = Design(n=sum(p.rows for p in pieces), alphas=alphas, head=head, **settings)
         ready = [check for check in checks if is_ready(check, design)]
     with unchanging_files(pieces):
@@ -309,6 +323,17 @@ def audit_pieces(
     show_progress(progress, "", len(ready), len(ready))
     made = assemble(m, checks, ready, results, rows=rows, min_rows=min_rows, name=name, origin=origin)
     return replace(made, columns=dict(columns or {}))
+
+
+def require_predictions(head: Rows, columns: Mapping[str, str]) -> None:
+    """Refuse rows that hold no prediction: "no fault found" would be said of nothing."""
+    if any(head.get(name) is not None for name in PREDICTIONS):
+        return
+    found = ", ".join(f"{column} ({role})" for column, role in columns.items()) or "y_true"
+    raise InputError(
+        f"an audit needs what was predicted, and no column holds it; there are {found}. Name them, for "
+        "instance with --proba, --set, --p-value, --quantile, or --lower and --upper."
+    )
 
 
 def run_check(check: Check, m: Measurements) -> list[CheckResult]:

@@ -32,6 +32,8 @@ COLOURS = {
 }
 # Longer lines are hard to read, however wide the terminal.
 WIDEST = 110
+# A terminal that says it is narrower, or has no width, is written to as if it had so many columns.
+NARROWEST = 20
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -66,6 +68,7 @@ def warnings_in_one_line() -> Iterator[None]:
 def print_audit(found: Audit) -> None:
     """The verdict, the faults with their evidence and the worst first, the six answers, what to type next."""
     console, document = Console(), found.to_dict()
+    console.width = max(NARROWEST, console.width)
     width = min(console.width, WIDEST)
     if taken := taken_for(document["about"]):
         for line in taken:
