@@ -348,15 +348,6 @@ def test_rows_of_an_unknown_format_or_place_are_refused(
     assert "--rows must be a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("more", [[], ["--engine", "local"]])
-def test_a_file_that_states_nothing_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    pl.DataFrame({"y_true": [0, 1] * 50, "age": range(100)}).write_csv("rows.csv")
-    assert main(["audit", "rows.csv", *more]) == 2
-    said = capsys.readouterr().err
-    assert "rows.csv: an audit needs what was predicted" in said
-    assert "The columns age were read as features." in said
-
-
 @pytest.mark.parametrize("name", ["p", "prob", "y_score"])
 def test_a_single_column_of_probabilities_goes_by_common_names(
     name: str, capsys: pytest.CaptureFixture[str]

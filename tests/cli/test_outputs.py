@@ -220,3 +220,51 @@ def test_a_file_cut_off_while_it_is_read_is_refused(ending: str, tmp_path: Path)
     write_table(frame.with_columns(upper=pl.col("upper") + 1.0), str(place))
     done = subprocess.run([sys.executable, "-c", CUT_OFF, str(place)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "7", "-3", "words"])
+def test_a_terminal_of_any_width_gets_the_verdict(
+    columns: str, rows: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["audit", rows]) in {0, 1}
+    assert "issue" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "words", [["--alpha", "5e-324"], ["--alpha", "1e-300"], ["--alpha", "0.9999999999999999"]]
+)
+def test_a_level_next_to_0_or_1_is_answered(words: list[str], rows: str) -> None:
+    assert main(["audit", rows, "--quiet", *words]) in {0, 1, 3}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+def test_what_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zero.csv"):
+        assert main(["audit", str(tmp_path / name)]) == 2
+        assert "is no file but a pipe, a socket or a device" in capsys.readouterr().err
+
+
+def test_a_file_without_predictions_is_refused_and_no_clean_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # "No fault found; 0 of 6 questions could be asked" had exit code 0: a renamed column passed every gate.
+    place = tmp_path / "rows.csv"
+    pl.DataFrame({"y_true": [0, 1] * 50, "score": [0.5] * 100}).write_csv(place)
+    assert main(["audit", str(place)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "an audit needs what was predicted, and no column holds it" in said
+    assert "there are y_true (outcome), score (feature)" in said
+    assert main(["audit", str(place), "--max-rows", "50"]) == 2
+
+
+def test_a_list_in_a_cell_is_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "rows.parquet"
+    columns = {"y_true": [1.0] * 50, "lower": [0.0] * 50, "upper": [2.0] * 50, "x": [[1, 2]] * 50}
+    pl.DataFrame(columns).write_parquet(place)
+    assert main(["audit", str(place)]) == 2
+    assert "'x' of X must hold numbers, booleans or text, got List" in capsys.readouterr().err

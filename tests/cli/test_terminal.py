@@ -87,6 +87,7 @@ def test_a_bar_shows_value_interval_and_the_null_band() -> None:
     one_sided = {"value": 0.1, "low": 0.05, "high": 0.2, "null_low": None, "null_high": 0.02}
     # 18 steps of 0.01 from 0.02: the interval begins at the third, the value is the eighth.
     assert text_bar(one_sided, width=19) == "░  " + "─" * 5 + "●" + "─" * 10
+    assert [text_bar(one_sided, reference=0.3, width=width) for width in (-3, 0, 1, 4)] == [""] * 4
     assert text_bar({"value": None, "low": None, "high": None}) == ""
     assert text_bar({"value": 1.0, "low": 1.0, "high": 1.0}, reference=1.0) == ""
     assert text_bar({"value": 0.5, "low": 0.4, "high": 0.6}) == ""

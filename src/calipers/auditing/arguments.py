@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -112,15 +112,23 @@ def _checked_beside(beside: dict[str, Any], n: int, seed: int) -> dict[str, Any]
     }
 
 
-def require_statement(given: Collection[str], features: Sequence[str] = ()) -> None:
-    """Refuse rows that hold nothing a model states; of a file, columns may have been taken for features."""
-    if not set(STATEMENTS) & set(given):
-        taken = f" The columns {', '.join(features[:8])} were read as features." if features else ""
+def require_statement(given: Collection[str], columns: Mapping[str, str] | None = None) -> None:
+    """Refuse rows that hold nothing a model states: "no fault found" would be said of nothing.
+
+    ``columns`` of a file, and what they were taken for.
+    """
+    if set(STATEMENTS) & set(given):
+        return
+    if not columns:
         raise InputError(
             "an audit needs what was predicted: give probabilities, p_values, sets, intervals, quantiles or "
-            f"y_pred beside y_true, or covered, pit or loss.{taken}"
-            + (" Name the right ones with options such as --proba." if features else "")
+            "y_pred beside y_true, or covered, pit or loss."
         )
+    found = ", ".join(f"{column} ({role})" for column, role in columns.items())
+    raise InputError(
+        f"an audit needs what was predicted, and no column holds it; there are {found}. Name them, for "
+        "instance with --proba, --set, --p-value, --quantile, or --lower and --upper."
+    )
 
 
 def _refuse_nothing_or_both(stated: dict[str, Any], columns: dict[str, Any], y_true: Any) -> None:

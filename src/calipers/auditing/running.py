@@ -298,7 +298,7 @@ def audit_pieces(
     checks, engine = without(CHECKS, mute), engine_of("local" if engine is None else engine)
     with unchanging_files(pieces), named_file(pieces[0]):
         head = pieces[0].head()
-        require_statement(head.given, [name for name, role in (columns or {}).items() if role == "feature"])
+        require_statement(head.given, columns or {})
         design = Design(n=sum(p.rows for p in pieces), alphas=alphas, head=head, **settings)
         ready = [check for check in checks if is_ready(check, design)]
     with unchanging_files(pieces):

@@ -157,6 +157,8 @@ def settings_from(config: Path | None) -> Settings:
         return Settings()
     try:
         content = tomllib.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror}. Settings stand in a file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place} is not valid TOML ({error}).") from None
     unknown = next((key for key in content if key != SECTION), None)

@@ -33,6 +33,8 @@ COLOURS = {
 }
 # Longer lines are hard to read, however wide the terminal.
 WIDEST = 110
+# A terminal that says it is narrower, or has no width, is written to as if it had so many columns.
+NARROWEST = 20
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -70,6 +72,7 @@ def print_audit(found: Audit, options: Sequence[str] = ()) -> None:
     ``options`` are those of the audit that the next command needs too.
     """
     console, document = Console(), found.to_dict()
+    console.width = max(NARROWEST, console.width)
     width = min(console.width, WIDEST)
     # Of a model: what it was asked for.
     if taken := taken_for(document["about"]) or [line for line in (found.origin,) if line]:

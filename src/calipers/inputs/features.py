@@ -100,6 +100,8 @@ def _column(series: nw.Series[Any], name: str) -> tuple[np.ndarray, tuple[Any, .
         return values, None
     if series.dtype in (nw.Datetime, nw.Date, nw.Duration):
         return _time_column(series.to_numpy())
+    if series.dtype.is_nested():
+        raise InputTypeError(f"{name} must hold numbers, booleans or text, got {series.dtype}.")
     return encode_categories(np.asarray(series.to_list(), dtype=object), name)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 BAND, BAR, DOT, PROMISE = "░", "─", "●", "┊"
+# A bar of fewer letters says nothing.
+_NARROWEST = 5
 
 
 def text_bar(evidence: Mapping[str, Any], *, reference: float | None = None, width: int = 40) -> str:
@@ -38,7 +40,7 @@ def text_bar(evidence: Mapping[str, Any], *, reference: float | None = None, wid
     start, end = (evidence.get(key) for key in ("null_low", "null_high"))
     marks = [mark for mark in (start, end, reference) if mark is not None and math.isfinite(mark)]
     left, right = min([low, *marks]), max([high, *marks])
-    if not marks or left == right:
+    if not marks or left == right or width < _NARROWEST:
         return ""
 
     def place(number: float) -> int:

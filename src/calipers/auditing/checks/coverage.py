@@ -43,8 +43,8 @@ def tolerance_at(alpha: float) -> float:
 
 def rows_for(alpha: float, half_width: float, confidence: float) -> int:
     """Rows at which a coverage near the promise is known to within the half-width."""
-    deviations = normal_quantile(confidence) * math.sqrt(alpha * (1 - alpha)) / half_width
-    return int(np.ceil(min(deviations**2, MOST_ROWS) if deviations < MOST_ROWS else MOST_ROWS))
+    deviations = normal_quantile(confidence) * math.sqrt(alpha * (1 - alpha))
+    return int(np.ceil((deviations / max(half_width, deviations / math.sqrt(MOST_ROWS))) ** 2))
 
 
 def rows_with(events: int, chance: float, rows: int) -> int | None:

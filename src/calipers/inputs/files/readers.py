@@ -83,6 +83,8 @@ def _require_file(path: str) -> None:
     if not place.exists():
         raise InputError(f"{path} does not exist.")
     format_of(path)
+    if not place.is_file():
+        raise InputError(f"{path} is no file but a pipe, a socket or a device. Write its content to a file.")
     if place.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes). Write the predictions to it again.")
 
