@@ -31,6 +31,8 @@ def score_p_value(
     z = covered.astype(float)
     straight, curved = (_whitened(table) for table in _tables(features, target))
     both = np.column_stack([straight, curved])
+    if both.shape[1] == 0:  # texts that all differ: there is nothing to set the outcomes against
+        return 1.0
     sums, centre, k, p = (z @ both)[None, :], flat_mean(z, target) @ both, straight.shape[1], 1.0
     for stage in _STAGES:
         # Some hundred draws at a time: one holds a number per row.
