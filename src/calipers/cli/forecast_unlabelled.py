@@ -24,16 +24,23 @@ class Statements(NamedTuple):
 
 
 def estimates(
-    data: Path, new: Path, *, target: str, losses: list[Any] | None, alpha: float, seed: int
+    data: Path,
+    new: Path,
+    *,
+    target: str,
+    losses: list[Any] | None,
+    alpha: float,
+    seed: int,
+    proba: str | None = None,
 ) -> dict[str, Estimate]:
     """One estimate per loss, from a labelled reference file and a file without labels."""
     from calipers.exceptions import InputError
     from calipers.inputs.files import read_table
     from calipers.performance import LabelFreePerformance
 
-    reference, columns = labelled(read_table(data), target, str(data))
-    fresh = unlabelled(read_table(new), columns, str(new))
-    regression = PREDICTION in columns
+    reference, own, features = labelled(read_table(data), target, str(data), proba)
+    fresh = unlabelled(read_table(new), own, features, str(new))
+    regression = own == [PREDICTION]
     found: dict[str, Estimate] = {}
     for loss in losses or (["absolute"] if regression else ["zero_one"]):
         model = LabelFreePerformance(
@@ -52,39 +59,40 @@ def estimates(
     return found
 
 
-def labelled(table: pl.DataFrame, target: str, place: str) -> tuple[Statements, list[str]]:
-    """What the reference states, and the columns that new rows must have."""
+def labelled(
+    table: pl.DataFrame, target: str, place: str, proba: str | None = None
+) -> tuple[Statements, list[str], list[str]]:
+    """What the reference states, and the columns that new rows must have: statements, and features."""
     from calipers.inputs.files import ColumnChoice
     from calipers.inputs.files.column_roles import assign_roles
     from calipers.inputs.files.columns_to_arrays import arguments_of_frame, identifiers
 
-    roles = assign_roles(table.columns, ColumnChoice(y=target), place=place)
+    choice = ColumnChoice(y=target) if proba is None else ColumnChoice(y=target, proba=proba)
+    roles = assign_roles(table.columns, choice, place=place)
     features = [name for name in roles.columns.get("X", {}).values() if name != PREDICTION]
     features = [name for name in features if name not in identifiers(table.select(features))]
     X = table.select(features) if features else None
     probabilities = list(roles.columns.get("probabilities", {}).values())
     if PREDICTION in table.columns and not probabilities:
         numbers = [_numbers(table[name], place) for name in (PREDICTION, target)]
-        return Statements(numbers[0], X, numbers[1]), [PREDICTION, *features]
+        return Statements(numbers[0], X, numbers[1]), [PREDICTION], features
     if not probabilities:
         raise _nothing_stated(place)
-    given = arguments_of_frame(table.select([target, *probabilities]), ColumnChoice(y=target), place=place)
+    given = arguments_of_frame(table.select([target, *probabilities]), choice, place=place)
     classes = given.get("classes") or _two_classes(roles.labels("probabilities"), given["y_true"], place)
     stated = Statements(given["probabilities"], X, given["y_true"], classes)
-    return stated, [*probabilities, *features]
+    return stated, probabilities, features
 
 
-def unlabelled(table: pl.DataFrame, columns: list[str], place: str) -> Statements:
+def unlabelled(table: pl.DataFrame, own: list[str], features: list[str], place: str) -> Statements:
     """What the new rows state, by the columns of the reference."""
     import numpy as np
 
     from calipers.exceptions import InputError
 
-    missing = [name for name in columns if name not in table.columns]
+    missing = [name for name in (*own, *features) if name not in table.columns]
     if missing:
         raise InputError(f"{place} has no column {missing[0]!r}, which the labelled file has.")
-    own = [name for name in columns if name == PREDICTION or name.startswith("p_")]
-    features = [name for name in columns if name not in own]
     stated = np.column_stack([_numbers(table[name], place) for name in own])
     return Statements(stated[:, 0] if len(own) == 1 else stated, table.select(features) if features else None)
 
@@ -116,8 +124,8 @@ def _nothing_stated(place: str) -> Exception:
     from calipers.exceptions import InputError
 
     return InputError(
-        f"{place} states nothing that labels can be expected from: give p_<class> columns, or {PREDICTION} "
-        "for a regression."
+        f"{place} states nothing that labels can be expected from: give p_<class> columns, or others with "
+        f"--proba; or {PREDICTION} for a regression."
     )
 
 
