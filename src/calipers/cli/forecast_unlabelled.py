@@ -174,7 +174,7 @@ def sentences(found: dict[str, Estimate]) -> str:
 def _line(estimate: Estimate) -> str:
     from calipers.results.formatting import format_end, format_percent
 
-    if estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None or estimate.confidence is None:
         return f"{estimate.name}: {estimate.reason}"
     low = format_end(estimate.low, side="low", digits=4)
     high = format_end(estimate.high, side="high", digits=4)
