@@ -17,14 +17,18 @@ collect_ignore += ["src/calipers/arrays/device_kernels.py"]
 
 # Marker -> the option that lets its tests run.
 LANES = {"slow": "--slow", "gpu": "--gpu"}
-# What `--fast` leaves out, because it takes more than half of the time of the suite: pages, notebooks and
-# studies that are run from top to bottom, browsers, clusters, simulated worlds. CI runs everything.
+# What `--fast` leaves out, by a sample of tests two fifths of the processor time of the suite: simulations,
+# pages, notebooks and studies that are run from top to bottom, browsers, clusters, other packages and the
+# benchmarks' own tests. CI runs everything.
 LONG = (
+    "tests/benchmarks/",
     "tests/browser/",
     "tests/clusters/",
     "tests/docs/test_pages.py::test_the_code_of_a_page",
     "tests/docs/test_scripts.py::",
     "tests/grid/",
+    "tests/interop/",
+    "tests/statistical/",
     "tests/triangulate/test_audit_sentences.py::",
     "tests/unit/studies/",
 )

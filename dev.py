@@ -288,11 +288,11 @@ def demo(options: argparse.Namespace, rest: list[str]) -> int:
 def test(options: argparse.Namespace, rest: list[str]) -> int:
     """Run the tests: on two processes, and without threads fighting for the same cores.
 
-    Without arguments the fast lane, which leaves pages, notebooks, browsers, clusters and studies to CI.
+    Without arguments the fast lane, which leaves simulations, pages, notebooks, browsers and clusters to CI.
     """
     command: Command = [PYTHON, "-m", "pytest"]
     if not (rest or options.all or options.slow or options.gpu):
-        say("the fast lane; --all runs the pages, notebooks, browsers, clusters and studies too, as CI does")
+        say("the fast lane; --all adds simulations, pages, notebooks, browsers and clusters, as in CI")
         command += ["--fast"]
     if not any(word.startswith(("-n", "--numprocesses", "--pdb", "no:xdist")) for word in rest):
         command += ["-n", WORKERS, "--dist", "worksteal"]

@@ -110,3 +110,16 @@ def test_what_cannot_be_used_is_named(drop, options, words, tmp_path, capsys):
     command = ["forecast", "--data", str(tmp_path / "old.csv"), "--unlabelled", str(tmp_path / "new.csv")]
     assert main([*command, *options]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("named", "pattern"), [("score", "score"), ("score_yes", "score_*")])
+def test_probabilities_and_outcomes_may_have_other_names(named, pattern, files, tmp_path, capsys):
+    expected = document(capsys, files)
+    for name, table in {"a.csv": rows(0, 400), "b.csv": rows(1, 300, 0.7).drop("y_true")}.items():
+        table.rename({"p_yes": named, "y_true": "bought"}, strict=False).write_csv(tmp_path / name)
+    words = ["forecast", "--data", str(tmp_path / "a.csv"), "--unlabelled", str(tmp_path / "b.csv")]
+    assert document(capsys, [*words, "--target", "bought", "--proba", pattern]) == expected
+    assert main([*words, "--target", "bought"]) == 2
+    assert "or others with --proba" in capsys.readouterr().err
+    assert main(["forecast", "--data", str(tmp_path / "a.csv"), "--losses", named, "--proba", pattern]) == 2
+    assert "--proba goes with --unlabelled." in capsys.readouterr().err

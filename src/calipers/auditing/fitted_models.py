@@ -18,10 +18,11 @@ def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: An
         Predictors of `calipers.conformal`, MAPIE, crepes, puncc and TorchCP; classifiers with
         ``predict_proba`` (scikit-learn, LightGBM, XGBoost, CatBoost); regressors with
         ``predict(X, return_std=True)``, read as a normal distribution; quantile regressors and quantile
-        forests; networks of torch, which return probabilities or logits; functions of X that return these, or
-        a mapping with names of arguments of `calipers.audit`.
-    X : table of shape (n, d)
-        Rows that the model was neither trained nor conformalised on.
+        forests; networks of torch, which return probabilities or logits; classification pipelines of Hugging
+        Face with ``top_k=None``; functions of X that return probabilities, logits, label and score per class,
+        or a mapping with names of arguments of `calipers.audit`.
+    X : table of shape (n, d), or n texts
+        Rows that the model was neither trained nor conformalised on. Texts are given to the model only.
     y : array of shape (n,)
         What happened.
     alpha : float
@@ -62,8 +63,14 @@ def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: An
     """
     name = name_of(model)
     answer = answer_of(model, Question(X, y, alpha, options.get("random_state")))
-    known = {"X": X, "name": name, "origin": f"{name} asked for {', '.join(answer.calls)}"}
+    known = {} if _are_texts(X) else {"X": X}
+    known |= {"name": name, "origin": f"{name} asked for {', '.join(answer.calls)}"}
     return audit(y, alpha=alpha, **(known | answer.stated | options))
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether the rows are texts, which no part of an audit could read."""
+    return not hasattr(X, "columns") and len(X) > 0 and isinstance(X[0], str)
 
 
 def name_of(model: Any) -> str:

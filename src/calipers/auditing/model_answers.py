@@ -276,8 +276,45 @@ def _ask_function(function: Any, question: Question) -> Answer:
     told = function(question.X)
     if isinstance(told, Mapping):
         return Answer(dict(told), ("its value by name",))
+    first = told[0] if isinstance(told, list) and told else None
+    if isinstance(first[0] if isinstance(first, list) and first else first, Mapping):
+        return Answer(scores_by_label(told), ("its value, read as scores by label",))
     probabilities, reading = probabilities_of(as_numpy(told))
     return Answer({"probabilities": probabilities}, (f"its value, read as {reading}",))
+
+
+def _ask_pipeline(pipeline: Any, question: Question) -> Answer:
+    """A pipeline of Hugging Face, which takes a list of texts, images or sounds."""
+    return Answer(scores_by_label(pipeline(list(question.X))), ("all scores by label",))
+
+
+def scores_by_label(told: list[Any]) -> dict[str, Any]:
+    """Probabilities and classes of rows such as ``[{"label": "good", "score": 0.9}, ...]``, in any order.
+
+    Examples
+    --------
+    >>> from calipers.auditing.model_answers import scores_by_label
+    >>> scores_by_label([[{"label": "no", "score": 0.9}, {"label": "yes", "score": 0.1}]])["classes"]
+    ['no', 'yes']
+    """
+    rows = [row if isinstance(row, list) else [row] for row in told]
+    if not all(
+        isinstance(part, Mapping) and {"label", "score"} <= part.keys() for row in rows for part in row
+    ):
+        raise InputTypeError(
+            f"a function must return probabilities, logits, or label and score per class, got {told[0]!r}."
+        )
+    by_label = [{part["label"]: float(part["score"]) for part in row} for row in rows]
+    classes = sorted(by_label[0])
+    if len(classes) < 2 or any(row.keys() != by_label[0].keys() for row in by_label):
+        raise InputError(
+            "scores of all classes are needed for every row, and only the likeliest are there. "
+            "Ask for all: pipeline(..., top_k=None)."
+        )
+    return {
+        "probabilities": np.array([[row[name] for name in classes] for row in by_label]),
+        "classes": classes,
+    }
 
 
 def _takes(word: str) -> Callable[[Any], bool]:
@@ -306,6 +343,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("puncc", comes_from("deel"), _ask_puncc),
     Kind("TorchCP", comes_from("torchcp"), _ask_torchcp),
     Kind("torch", comes_from("torch.nn"), _ask_network),
+    Kind("Hugging Face pipeline", comes_from("transformers.pipelines"), _ask_pipeline),
     Kind("conformal predictor", _has("predict_p", "predict_set", "predict_interval"), _ask_predictor),
     Kind("classifier", _has("predict_proba"), _ask_classifier),
     Kind("quantile forest", _takes("quantiles"), _ask_quantile_forest),

@@ -38,6 +38,12 @@ UnlabelledOption = Annotated[
         "features.",
     ),
 ]
+ProbaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--proba", help="With --unlabelled: columns of probabilities, * for the class. (default: p_*)"
+    ),
+]
 LossesOption = Annotated[
     str | None,
     typer.Option("--losses", help="Column of losses observed already; then no model is needed."),
@@ -99,6 +105,7 @@ def command(
     cache: CacheOption = None,
     plot: PlotOption = None,
     unlabelled: UnlabelledOption = None,
+    proba: ProbaOption = None,
     modulation: ModulationOption = None,
     outcome: OutcomeOption = None,
     cases: CasesOption = None,
@@ -120,8 +127,13 @@ def command(
 
     if unlabelled is not None:
         return _without_labels(
-            data, unlabelled, target, None if loss == "squared" else loss, alpha, seed, as_json=as_json
-        )
+            data, unlabelled, target, None if loss == "squared" else loss, alpha, seed,
+            proba=proba, as_json=as_json,
+        )  # fmt: skip
+    if proba is not None:
+        from calipers.exceptions import InputError
+
+        raise InputError("--proba goes with --unlabelled.")
     check_forms(modulation=modulation, outcome=outcome, cases=cases)
     options: dict[str, Any] = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
     fits: dict[str, Any] = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}
@@ -147,14 +159,15 @@ def command(
 
 
 def _without_labels(
-    data: Path, new: str, target: str, loss: str | None, alpha: float, seed: int, *, as_json: bool
-) -> int:
+    data: Path, new: str, target: str, loss: str | None, alpha: float, seed: int, *,
+    proba: str | None, as_json: bool,
+) -> int:  # fmt: skip
     from calipers.cli.forecast_unlabelled import estimates, parse_losses, sentences
     from calipers.cli.terminal import say
     from calipers.inputs import check_alpha
 
     level, losses = check_alpha(alpha), parse_losses(loss)
-    found = estimates(data, new, target=target, losses=losses, alpha=level, seed=seed)
+    found = estimates(data, new, target=target, losses=losses, alpha=level, seed=seed, proba=proba)
     if as_json:
         _print_json({name: estimate.to_dict() for name, estimate in found.items()})
     else:

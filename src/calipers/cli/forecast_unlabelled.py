@@ -25,7 +25,14 @@ class Statements(NamedTuple):
 
 
 def estimates(
-    data: Path, new: str, *, target: str, losses: list[Any] | None, alpha: float, seed: int
+    data: Path,
+    new: str,
+    *,
+    target: str,
+    losses: list[Any] | None,
+    alpha: float,
+    seed: int,
+    proba: str | None = None,
 ) -> dict[str, Estimate]:
     """One estimate per loss, from a labelled reference file and files without labels, which are streamed."""
     from calipers.engines import estimate_without_labels
@@ -33,8 +40,8 @@ def estimates(
     from calipers.inputs.files import read_table
     from calipers.performance import LabelFreePerformance
 
-    reference, columns = labelled(read_table(data), target, str(data))
-    regression = PREDICTION in columns
+    reference, own, features = labelled(read_table(data), target, str(data), proba)
+    regression = own == [PREDICTION]
     models: dict[str, LabelFreePerformance] = {}
     for loss in losses or (["absolute"] if regression else ["zero_one"]):
         model = LabelFreePerformance(
@@ -48,40 +55,41 @@ def estimates(
             models[str(loss)] = model.fit(reference.stated, reference.outcomes, reference.features)
         except InputError as error:
             raise InputError(f"{data}: {error}") from None
-    found = estimate_without_labels(models, unlabelled(new, columns))
+    found = estimate_without_labels(models, unlabelled(new, own, features))
     return {estimate.name: estimate for estimate in found.values()}
 
 
-def labelled(table: pl.DataFrame, target: str, place: str) -> tuple[Statements, list[str]]:
-    """What the reference states, and the columns that new rows must have."""
+def labelled(
+    table: pl.DataFrame, target: str, place: str, proba: str | None = None
+) -> tuple[Statements, list[str], list[str]]:
+    """What the reference states, and the columns that new rows must have: statements, and features."""
     from calipers.inputs.files import ColumnChoice
     from calipers.inputs.files.column_roles import assign_roles
     from calipers.inputs.files.columns_to_arrays import arguments_of_frame, identifiers
 
-    roles = assign_roles(table.columns, ColumnChoice(y=target), place=place)
+    choice = ColumnChoice(y=target) if proba is None else ColumnChoice(y=target, proba=proba)
+    roles = assign_roles(table.columns, choice, place=place)
     features = [name for name in roles.columns.get("X", {}).values() if name != PREDICTION]
     features = [name for name in features if name not in identifiers(table.select(features))]
     X = table.select(features) if features else None
     probabilities = list(roles.columns.get("probabilities", {}).values())
     if PREDICTION in table.columns and not probabilities:
         numbers = [_numbers(table[name], place) for name in (PREDICTION, target)]
-        return Statements(numbers[0], X, numbers[1]), [PREDICTION, *features]
+        return Statements(numbers[0], X, numbers[1]), [PREDICTION], features
     if not probabilities:
         raise _nothing_stated(place)
-    given = arguments_of_frame(table.select([target, *probabilities]), ColumnChoice(y=target), place=place)
+    given = arguments_of_frame(table.select([target, *probabilities]), choice, place=place)
     classes = given.get("classes") or _two_classes(roles.labels("probabilities"), given["y_true"], place)
     stated = Statements(given["probabilities"], X, given["y_true"], classes)
-    return stated, [*probabilities, *features]
+    return stated, probabilities, features
 
 
-def unlabelled(new: str, columns: list[str]) -> FileSource:
+def unlabelled(new: str, own: list[str], features: list[str]) -> FileSource:
     """The new rows, by the columns of the reference."""
     from calipers.engines import FileSource
     from calipers.exceptions import InputError
     from calipers.inputs.files import ColumnChoice
 
-    own = [name for name in columns if name == PREDICTION or name.startswith("p_")]
-    features = [name for name in columns if name not in own]
     choice = ColumnChoice(
         y=(),
         X=features,
@@ -90,7 +98,7 @@ def unlabelled(new: str, columns: list[str]) -> FileSource:
     )
     source = FileSource(new, choice, features=bool(features))
     there = next(source.opened()).roles.names()
-    missing = [name for name in columns if name not in there]
+    missing = [name for name in (*own, *features) if name not in there]
     if missing:
         raise InputError(f"{new} has no column {missing[0]!r}, which the labelled file has.")
     return source
@@ -123,8 +131,8 @@ def _nothing_stated(place: str) -> Exception:
     from calipers.exceptions import InputError
 
     return InputError(
-        f"{place} states nothing that labels can be expected from: give p_<class> columns, or {PREDICTION} "
-        "for a regression."
+        f"{place} states nothing that labels can be expected from: give p_<class> columns, or others with "
+        f"--proba; or {PREDICTION} for a regression."
     )
 
 
@@ -175,7 +183,7 @@ def sentences(found: dict[str, Estimate]) -> str:
 def _line(estimate: Estimate) -> str:
     from calipers.results.formatting import format_end, format_percent
 
-    if estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None or estimate.confidence is None:
         return f"{estimate.name}: {estimate.reason}"
     low = format_end(estimate.low, side="low", digits=4)
     high = format_end(estimate.high, side="high", digits=4)

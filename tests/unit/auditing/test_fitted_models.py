@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -194,3 +196,62 @@ def test_a_function_of_one_number_states_the_positive_class():
 def test_outputs_that_are_not_finite_are_refused():
     with pytest.raises(InputError, match="a finite number per row"):
         stated_by(lambda X: np.full(len(X), np.nan), X, alpha=0.1)
+
+
+TEXTS = [f"row {i}: {'good' if i % 3 else 'bad'}" for i in range(300)]
+FEELINGS = np.where(np.arange(300) % 3 > 0, "POSITIVE", "NEGATIVE")
+FEELINGS[::10] = "NEGATIVE"
+
+
+def text_classifier(texts: list[str]) -> list[list[dict[str, Any]]]:
+    """What a text-classification pipeline of Hugging Face returns with top_k=None: the likeliest first."""
+    rows = []
+    for text in texts:
+        positive = 0.9 if "good" in text else 0.2
+        scores = {"POSITIVE": positive, "NEGATIVE": 1 - positive}
+        order = sorted(scores, key=scores.__getitem__, reverse=True)
+        rows.append([{"label": label, "score": scores[label]} for label in order])
+    return rows
+
+
+def test_a_pipeline_of_hugging_face_is_asked_for_all_scores() -> None:
+    class Pipeline:
+        def __call__(self, inputs: list[str]) -> list[list[dict[str, Any]]]:
+            assert isinstance(inputs, list)
+            return text_classifier(inputs)
+
+        def predict(self, X: list[str]) -> Any:
+            return self(X)
+
+    Pipeline.__module__ = "transformers.pipelines.text_classification"
+    by_hand = calipers.audit(
+        FEELINGS,
+        probabilities=[0.9 if "good" in text else 0.2 for text in TEXTS],
+        classes=["NEGATIVE", "POSITIVE"],
+        random_state=0,
+    )
+    for model, said in (
+        (Pipeline(), "Pipeline asked for all scores by label"),
+        (text_classifier, "text_classifier asked for its value, read as scores by label"),
+    ):
+        found = calipers.audit_model(model, np.array(TEXTS), FEELINGS, random_state=0)
+        assert found.origin == said
+        assert found.design.classes == ("NEGATIVE", "POSITIVE")
+        assert [f.sentence for f in found.faults] == [f.sentence for f in by_hand.faults]
+
+
+def test_a_pipeline_that_tells_only_the_likeliest_is_refused_with_the_remedy() -> None:
+    with pytest.raises(InputError, match="top_k=None"):
+        calipers.audit_model(lambda texts: [row[0] for row in text_classifier(texts)], TEXTS, FEELINGS)
+    with pytest.raises(InputTypeError, match="label and score per class"):
+        calipers.audit_model(lambda texts: [[{"good": 1}] for _ in texts], TEXTS, FEELINGS)
+    # Rows of plain numbers are probabilities, as before.
+    found = calipers.audit_model(lambda texts: [[0.3, 0.7] for _ in texts], TEXTS, FEELINGS, random_state=0)
+    assert found.origin.endswith("read as probabilities")
+
+
+def test_texts_that_all_differ_are_no_evidence_and_no_crash() -> None:
+    y = np.random.default_rng(0).normal(size=400)
+    names = np.array([f"house {i}" for i in range(400)], dtype=object)
+    found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (400, 1)), X=names, random_state=0)
+    assert found.severity in {"none", "note"}
