@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import calipers
 from calipers.conformal import conformal_p_values, lac
 from calipers.datasets import MixtureWorld
+from tests.browser.axe_rules import in_both_schemes
 from tests.browser.conftest import Watched
 
 pytestmark = pytest.mark.browser
@@ -135,6 +137,19 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         frame = pl.DataFrame({"y_true": y, "lower": np.full(800, -width), "upper": np.full(800, width)})
         frame.write_csv(folder / f"{name}.csv")
     files = [str(folder / f"{name}.csv") for name in ("narrow", "wide")]
+    with served(*files) as at:
+        yield at
+
+
+@pytest.fixture(scope="module")
+def bare_address() -> Iterator[str]:
+    with served() as at:
+        yield at
+
+
+@contextmanager
+def served(*files: str) -> Iterator[str]:
+    """The address of a local page with these files."""
     command = [sys.executable, "-m", "calipers", "serve", "--no-open", *files]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -218,15 +233,43 @@ def test_the_local_page_has_an_example_and_downloads(watched: Watched, address: 
     assert watched.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_local_page_breaks_no_rule_of_axe(watched: Watched, address: str, scheme: str) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
-    )
+def test_the_local_page_breaks_no_rule_of_axe_in_any_state(
+    watched: Watched, address: str, tmp_path: Path
+) -> None:
     page = watched.page
-    page.emulate_media(color_scheme=scheme)
+    page.set_default_timeout(90_000)
     page.goto(address)
     page.locator("#columns", has_text="y_true").wait_for()
-    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-    found = axe.Axe().run(page).response["violations"]
-    assert [(rule["id"], node["target"]) for rule in found for node in rule["nodes"]] == []
+    faults = {"with a file": in_both_schemes(page)}
+    count = page.locator("#runs li").count()
+    run_audit(page, count + 1)
+    run_audit(page, count + 2)
+    for box in page.locator("#runs input").all()[:2]:
+        box.check()
+    faults["with audits chosen"] = in_both_schemes(page)
+    with page.context.expect_page() as opened:
+        page.click("#compare")
+    opened.value.get_by_text("Calipers comparison").first.wait_for()
+    faults["the comparison"] = in_both_schemes(opened.value)
+    with page.context.expect_page() as opened:
+        page.locator("#runs a[target]").first.click()
+    opened.value.locator(".answer").first.wait_for()
+    faults["the report"] = in_both_schemes(opened.value)
+    (tmp_path / "no table.csv").write_text("\x00\x01", encoding="utf-8")
+    page.set_input_files("#upload", tmp_path / "no table.csv")
+    page.locator("#message.error").wait_for()
+    faults["with an error"] = in_both_schemes(page)
+    assert faults == {state: [] for state in faults}
+    assert str(tmp_path.parent) not in page.locator("#message").inner_text()
+
+
+def test_an_empty_local_page_invites_and_breaks_no_rule_of_axe(watched: Watched, bare_address: str) -> None:
+    page = watched.page
+    page.goto(bare_address)
+    assert page.locator("#drop").is_visible()
+    assert page.locator("#example").is_visible()
+    assert not page.locator("#columns-part").is_visible()
+    assert not page.locator("#runs-part").is_visible()
+    assert in_both_schemes(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert watched.complaints == []

@@ -425,3 +425,28 @@ def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
     with ThreadPoolExecutor(1) as apart:  # a browser test may have left a loop in this thread
         assert apart.submit(lambda: asyncio.run(attack())).result() == [b""] * 8
+
+
+def test_a_file_without_an_outcome_shows_its_columns_and_says_which_field_to_fill(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("truth,lower,upper\n" + "0.5,0,1\n" * 50, encoding="utf-8")
+    shop = Workshop([tmp_path / "mine.csv"], Settings())
+    shown = shop.columns("0")
+    assert list(shown["roles"]) == ["truth", "lower", "upper"]
+    assert shown["problem"].startswith("mine.csv has no column 'y_true'")
+    assert 'with the field "outcome" below' in shown["problem"]
+    assert "--" not in shown["problem"]
+    job = shop.start("0", {"y": "truth"})
+    while (state := shop.jobs[job].state())["state"] == "running":
+        time.sleep(0.05)
+    assert state["verdict"], state
+    shop.close()
+
+
+def test_runs_of_one_file_are_numbered_in_a_comparison(client: Any) -> None:
+    jobs = []
+    for alpha in ("0.1", "0.2", "0.3"):
+        jobs.append(post(client, "run", json={"file": "0", "choices": {"alpha": alpha}}).json()["job"])
+        finished(client, jobs[-1])
+    page = client.get(f"/{TOKEN}/compare", params={"job": jobs}).text
+    for name in ("rows.csv", "rows.csv (2)", "rows.csv (3)"):
+        assert f'<th scope="col">{name}</th>' in page

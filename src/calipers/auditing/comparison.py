@@ -21,6 +21,7 @@ from calipers.report import (
     render_comparison_markdown,
     render_json,
 )
+from calipers.report.page import framed
 from calipers.results.text_files import also_written
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ class Comparison:
     def to_html(self, path: Path | str | None = None) -> str:
         """One self-contained page; also written to the path when one is given."""
         return also_written(render_comparison(self.to_dict()), path)
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), title="Calipers comparison")
 
     def __str__(self) -> str:
         return self.to_markdown()

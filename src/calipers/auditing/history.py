@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from calipers.auditing.history_changes import Change, changes_between
 from calipers.exceptions import InputError
 from calipers.report.history import render_history
+from calipers.report.page import framed
 from calipers.report.text_formats import render_json
 from calipers.results import write_atomically
 from calipers.results.promise_table import ANSWERS
@@ -163,6 +164,9 @@ class AuditHistory:
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no network, written to ``path`` when one is given."""
         return also_written(render_history(self.to_dict(), place=path), path)
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), title="Calipers history")
 
 
 def _changes(before: Run, after: Run) -> Change:

@@ -5,6 +5,7 @@ Finished audits lie in a `RunStore`: the last ones with their rows, older ones a
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from collections.abc import Mapping
@@ -17,9 +18,15 @@ from calipers.cli.options import COLUMN_OPTIONS
 from calipers.cli.serve_runs import RunStore
 from calipers.cli.settings import Settings
 from calipers.exceptions import CalipersError, InputError
+from calipers.fields import FIELDS
 
 # What the page may choose; everything else of the settings stays with the command line.
 MOST_WAITING, MOST_FILES = 20, 100
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
+_FIELDS_OF_THE_PAGE = {field.option: f'the field "{field.said}" below' for field in FIELDS} | {
+    "sep": 'the field "separator of a text file" below',
+    "alpha": 'the field "alpha"',
+}
 CHOICES = ("alpha", "n_calibration", "sep", *COLUMN_OPTIONS)
 
 
@@ -93,7 +100,7 @@ class Workshop:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def columns(self, number: str) -> dict[str, Any]:
-        """Columns of a file and the role each one has by its name."""
+        """Columns of a file and the role each one has by its name; without the outcome, what is missing."""
         from calipers.cli.options import source_from
 
         path = self._file(number)
@@ -104,7 +111,19 @@ class Workshop:
                 "alpha": [float(a) for a in source.alpha],
             }
         except CalipersError as error:
-            raise InputError(in_their_words(error, path, self.names[number])) from None
+            problem = in_their_words(error, path, self.names[number])
+        if not (names := self._column_names(path)):
+            raise InputError(problem)
+        return {"roles": dict.fromkeys(names, ""), "alpha": [0.1], "problem": problem}
+
+    def _column_names(self, path: Path) -> tuple[str, ...]:
+        """What the columns are called; none of a file that cannot be read."""
+        from calipers.inputs.files.readers import open_file
+
+        try:
+            return open_file(str(path), separator=self.settings.separator()).columns
+        except CalipersError:
+            return ()
 
     def start(self, number: str, choices: Mapping[str, Any]) -> str:
         """Begin an audit; its identity."""
@@ -134,7 +153,8 @@ class Workshop:
         runs = {}
         for identity in identities:
             run = self.store.get(identity)
-            runs[run.name if run.name not in runs else f"{run.name} ({identity[:4]})"] = run
+            again = sum(name == run.name or name.startswith(f"{run.name} (") for name in runs)
+            runs[f"{run.name} ({again + 1})" if again else run.name] = run
         documents = {name: run.document for name, run in runs.items()}
         audits = {name: run.audit for name, run in runs.items() if run.audit is not None}
         if len(audits) < len(runs):
@@ -157,7 +177,8 @@ class Workshop:
             source, seed = source_from([path], settings), settings.seed or 0
             found = audit(
                 source=source.load(settings.max_rows, seed), alpha=source.alpha, random_state=seed,
-                mute=settings.mute, name=job.name, origin=job.name, progress=job.move,
+                mute=settings.mute, min_rows=settings.min_rows, name=job.name, origin=job.name,
+                label_conditional=bool(settings.label_conditional), progress=job.move, **settings.losses(),
             )  # fmt: skip
         except (CalipersError, OSError) as error:
             with job.lock:
@@ -172,8 +193,15 @@ class Workshop:
 
 
 def in_their_words(error: Exception, path: Path, name: str) -> str:
-    """The sentence of an error with the user's name of the file, not the place where it lies."""
-    return str(error).replace(str(path), name).replace(path.name, name)
+    """The sentence of an error with the user's name of the file and the fields of the page.
+
+    Examples
+    --------
+    >>> in_their_words(InputError("/t/x1.csv lacks it. Name it with --y."), Path("/t/x1.csv"), "a.csv")
+    'a.csv lacks it. Name it with the field "outcome" below.'
+    """
+    said = str(error).replace(str(path), name).replace(path.name, name)
+    return _OPTION.sub(lambda option: _FIELDS_OF_THE_PAGE.get(option[1], option[0]), said)
 
 
 def checked_choices(choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from calipers.exceptions import InputError
 from calipers.plots.audit_pictures import plot_picture
 from calipers.plots.critical_difference import plot_critical_difference
 from calipers.plots.promises import plot_promises
-from calipers.results import Curve, Estimate, EstimateTable, RankComparison
+from calipers.results import Curve, Estimate, EstimateTable, PromiseTable, RankComparison
 from calipers.results.picture_data import curve_picture, plain_picture, table_picture
 
 
@@ -18,7 +18,7 @@ def plot(result: Any, *, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    result : Estimate, EstimateTable, Curve, RankComparison, Audit, or a picture of an audit
+    result : Estimate, EstimateTable, Curve, RankComparison, PromiseTable, Audit, or a picture of an audit
         An audit is drawn as its table of promises and slices; its single pictures are in
         ``audit.pictures``.
     ax : matplotlib axes, optional
@@ -56,14 +56,16 @@ def plot(result: Any, *, ax: Any = None) -> Any:
         return plot_picture(curve_picture(result), ax=ax)
     if isinstance(result, RankComparison):
         return plot_critical_difference(result, ax=ax)
+    if isinstance(result, PromiseTable):
+        return plot_promises({"promises": result.to_dict()}, ax=ax)
     if hasattr(result, "curves") or (isinstance(result, Mapping) and "curves" in result):
         return plot_picture(plain_picture(result), ax=ax)
     document = result if isinstance(result, Mapping) else _document(result)
     if document.get("kind") == "Audit":
         return plot_promises(document, ax=ax)
     raise InputError(
-        f"plot takes an Estimate, an EstimateTable, a Curve, a RankComparison, an Audit or one of its "
-        f"pictures, got {type(result).__name__}."
+        f"plot takes an Estimate, an EstimateTable, a Curve, a RankComparison, a PromiseTable, an Audit or "
+        f"one of its pictures, got {type(result).__name__}."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from calipers.plots.axes import new_axes
 from calipers.results import PromiseTable
-from calipers.results.promise_table import ANSWER_MARKS, ANSWERS
+from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, slice_name
 
 CELL_COLOURS = {
     "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "mostly kept": "#dcefe5", "kept": "#b9dfcc",
@@ -45,7 +45,7 @@ def plot_promises(document: Mapping[str, Any], *, ax: Any = None) -> Any:
             _draw_cell(ax, grid, promise, part, (across, down))
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(rows - 0.5, -0.5)
-    ax.set_xticks(range(columns), [_broken_at_blanks(part) for part in grid.slices])
+    ax.set_xticks(range(columns), [_broken_at_blanks(slice_name(part)) for part in grid.slices])
     ax.set_yticks(range(rows), grid.promises)
     ax.tick_params(length=0)
     for side in ax.spines.values():

@@ -84,7 +84,7 @@ def render_html(
     True
     """
     if embedded:
-        return _frame(render_html(document))
+        return framed(render_html(document))
     pictures = [_picture(picture) for picture in document["pictures"]]
     cards = fault_cards(document, pictures)
     shown = {card["picture"]["name"] for card in cards if card["picture"]}
@@ -160,11 +160,12 @@ def _numbers_by_question(
     return [*made, ({"title": "Other numbers", "question": ""}, list(left.values()))] if left else made
 
 
-def _frame(page: str) -> str:
+def framed(page: str, *, title: str = "Calipers audit") -> str:
+    """A page inside a notebook, in a frame of its own."""
     from html import escape
 
     return (
-        f'<iframe srcdoc="{escape(page, quote=True)}" sandbox="allow-scripts" title="Calipers audit" '
+        f'<iframe srcdoc="{escape(page, quote=True)}" sandbox="allow-scripts" title="{escape(title)}" '
         'style="width:100%;height:720px;border:1px solid #ccd3db;border-radius:6px"></iframe>'
     )
 

@@ -292,7 +292,7 @@ def estimate_row(
     spread = None if low is None or high is None else high - low
     spread = fields["std_error"] if spread is None or spread != spread or spread == float("inf") else spread
     interval = interval_words(low, high, spread)
-    if not interval and fields["std_error"] is not None:
+    if not interval and fields["std_error"]:  # 0 says only that all rows are alike
         interval = f"± {format_number(fields['std_error'], fields['std_error'])}"
     level = fields["confidence"]
     if interval and usual is not None and level is not None and abs(level - usual) > 1e-9:

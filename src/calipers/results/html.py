@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -94,3 +94,31 @@ def _spread(values: Sequence[float]) -> Any:
 def _prose(text: str) -> str:
     """Escaped, and a percentage never on two lines."""
     return escape(text).replace(" %", "&nbsp;%")
+
+
+# Edges of the cells; the words keep the colour of the notebook, in light and dark.
+_ANSWER_COLOURS = {"broken": "#c0392b", "cannot tell": "#5b7fb5", "kept": "#2e8b57"}
+
+
+def promise_html(
+    slices: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, str]]]], marks: Mapping[str, str]
+) -> str:
+    """Promises down, slices across; every cell has its answer, and all it knows when it is pointed at.
+
+    Examples
+    --------
+    >>> text = promise_html(["time"], [("coverage", [("kept", "coverage, time: kept")])], {"kept": "✓"})
+    >>> 'title="coverage, time: kept"' in text
+    True
+    """
+    head = "".join(f'<th scope="col">{escape(part)}</th>' for part in slices)
+    body = ""
+    for promise, cells in rows:
+        shown = "".join(
+            f'<td title="{escape(words, quote=True)}" style="border-left:4px solid '
+            f'{_ANSWER_COLOURS.get(answer, "transparent")}">'
+            f"{escape(marks.get(answer, ''))} {escape(answer)}</td>"
+            for answer, words in cells
+        )
+        body += f'<tr><th scope="row" style="text-align:left">{escape(promise)}</th>{shown}</tr>'
+    return f'<table><thead><tr><th scope="col">promise</th>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from calipers.results.formatting import format_count, format_interval, format_number, p_in_words
+from calipers.results.html import promise_html
+from calipers.results.plotting import Plotted
 
 # The worst first: of several checks that fill one cell the first of these is shown.
 ANSWERS = ("broken", "cannot tell", "mostly kept", "kept", "descriptive", "not asked")
@@ -77,7 +79,7 @@ class PromiseCell:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
+class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
     """(promise, slice) -> `PromiseCell`; of several checks that fill a cell the one that says most counts.
 
     Parameters
@@ -171,6 +173,15 @@ class PromiseTable(Mapping[tuple[str, str], PromiseCell]):
     def __repr__(self) -> str:
         broken = sum(cell.answer == "broken" for cell in self._by_key().values())
         return f"PromiseTable({len(self.promises)} promises x {len(self.slices)} slices, {broken} broken)"
+
+    def _repr_html_(self) -> str:
+        cells = self._by_key()
+        rows = [
+            (promise, [(cells[promise, part].answer if (promise, part) in cells else "not asked",
+                        self.words(promise, part)) for part in self.slices])
+            for promise in self.promises
+        ]  # fmt: skip
+        return promise_html([slice_name(part) for part in self.slices], rows, ANSWER_MARKS)
 
     def __str__(self) -> str:
         cells, width = self._by_key(), max((len(name) for name in self.promises), default=0)

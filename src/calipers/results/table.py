@@ -122,7 +122,7 @@ def _row(name: str, e: Estimate) -> tuple[str, str, str, str, str]:
         "" if e.low is None or e.high is None
         else f"[{format_interval(e.low, e.high, spread)}]"
     )  # fmt: skip
-    if not interval and e.std_error is not None:
+    if not interval and e.std_error:
         interval = f"± {format_number(e.std_error, e.std_error)}"
     null = e._null_band()
     p = "" if e.p_value is None else format_p_value(e.p_value)

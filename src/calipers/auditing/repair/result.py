@@ -18,6 +18,7 @@ from calipers.auditing.repair.rule import RepairRule
 from calipers.auditing.repair.stored import parts_of_document, read_stored, stored_text, to_plain
 from calipers.exceptions import InputError
 from calipers.report import render_html, render_json, render_markdown
+from calipers.report.page import framed
 from calipers.report.text_formats import change_row
 from calipers.results import Finding, severity_rank, write_atomically
 from calipers.results.text_files import also_written
@@ -253,6 +254,9 @@ class Repair(SavedRepair):
     def to_html(self, path: Path | str | None = None) -> str:
         """The report of the repaired rows, with before and after; also written to the path."""
         return also_written(render_html(self.to_dict()), path)
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), title="Calipers repair")
 
     def __str__(self) -> str:
         lines = [f"Repaired on other rows: {'; '.join(self.steps)}."]

@@ -38,7 +38,8 @@
       list();
       at("chosen").textContent = chosen.textContent;
       at("columns-part").hidden = false;
-      say("");
+      at("others").open = Boolean(found.problem);
+      say(found.problem || "", found.problem);
     } catch (error) {
       at("columns-part").hidden = true;
       say(error.message, true);
