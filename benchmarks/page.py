@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import bars, instructions, league, readers
+from benchmarks import bars, exponents, instructions, league, readers
 from benchmarks.environments import ROOT
 from benchmarks.profiles import far_cells
 from benchmarks.store import Run
@@ -55,6 +55,7 @@ def page(run: Run) -> str:
         "## Above the limit\n\n" + FAR + "\n\n" + table_or(far_cells(run), "No task."),
         "## Installed\n\n" + INSTALLED + "\n\n" + table_or(install_cells(run.measurements), "Not measured."),
         "## Growth\n\n" + GROWTH + "\n\n" + markdown_table(growth_cells(run.measurements)),
+        "## Rows and labels\n\n" + exponent_part(),
         "## Traps\n\n" + TRAPS + "\n\n" + league_part(run),
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
         "## Instructions\n\n" + instruction_part(),
@@ -147,6 +148,21 @@ def league_part(run: Run) -> str:
     if not rows:
         return "Not judged in this run."
     return markdown_table(league.score_cells(rows)) + "\n\n" + markdown_table(league.cells(rows))
+
+
+def exponent_part() -> str:
+    """The stored exponents of every metric in the number of rows, and of labels."""
+    stored = exponents.load()
+    if not stored:
+        return "No stored run: `python -m benchmarks.exponents` makes one."
+    opening = (
+        f"{stored['machine']['processor']}, {stored['date']} UTC, up to {stored['load']:.0f} processes on "
+        f"{stored['machine']['cores']} cores. CPU time of one call of every registered metric on its "
+        "example; the exponent is that between the two largest sizes. Short calls have fixed costs.\n\n"
+    )
+    labels = f"\n\nThe same in the number of labels, {exponents.ROWS_OF_TABLES:,} rows:\n\n"
+    rows, columns = (markdown_table(exponents.table(key)) for key in ("rows", "labels"))
+    return opening + rows + labels + columns
 
 
 def instruction_part() -> str:

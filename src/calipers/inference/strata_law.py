@@ -117,16 +117,20 @@ class StrataLaw:
             log_inside += _log_kept(beyond[..., None], np.array([times]))
         return np.clip(np.tensordot(masses, -np.expm1(log_inside), axes=1), 0.0, 1.0) + 0.0
 
+    def _fits_window(self, n: int) -> bool:
+        return self._nodes[0].size * _window_width(n) <= _WINDOW_CELLS
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether a search reads tables, or has no integral: then many points at once are cheap."""
+        return self._threshold is None or all(map(self._fits_window, self.sizes.astype(int).tolist()))
+
     def _outside_at_nodes(
         self, at: int, n: int, first: np.ndarray, last: np.ndarray, small: bool
     ) -> np.ndarray:
         """P(count below ``first`` or above ``last``) of one stratum at every node of the coverage."""
         nodes, _ = self._nodes
-        if (
-            nodes.size * (n + 1) > _TABLE_CELLS
-            and not small
-            and nodes.size * _window_width(n) <= _WINDOW_CELLS
-        ):
+        if nodes.size * (n + 1) > _TABLE_CELLS and not small and self._fits_window(n):
             if at not in self._windows:
                 self._windows[at] = _window(n, nodes)
             return self._windows[at].outside(first, last)

@@ -129,8 +129,8 @@ class ViolationLaw(NullLaw):
         return self._points[tail, upper]
 
     def _search(self, limit: float, *, upper: bool) -> float:
-        # Many points per round: a tail is vectorised, and the rounds are few.
-        width = int(np.clip(_CELLS // self._strata.sizes.size, 1, _GRID))
+        # Many points per round: a tail is vectorised, and the rounds are few; one where points are costly.
+        width = int(np.clip(_CELLS // self._strata.sizes.size, 1, _GRID)) if self._strata.has_tables else 1
         if upper:  # smallest atom with P(T > atom) <= limit
             return self._nearest_atom(_bisect(lambda x: self._exceeds(x, closed=True) <= limit, width))
         # largest atom with P(T < atom) <= limit

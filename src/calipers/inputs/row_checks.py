@@ -192,7 +192,7 @@ def _is_finite(array: Array, infinite: bool) -> bool:
     ):
         return math.isfinite(low) and math.isfinite(high)
     reach = max(-low, high)  # NaN makes both of them NaN
-    return low == low and high == high and (reach == 0 or 1 / LARGEST_VALUE <= reach <= LARGEST_VALUE)
+    return bool(low == low and high == high and (reach == 0 or 1 / LARGEST_VALUE <= reach <= LARGEST_VALUE))
 
 
 def array_size(array: Array) -> int:

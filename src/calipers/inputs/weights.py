@@ -84,7 +84,7 @@ class Weights:
         """Repetitions of each entry as integers; None for importance weights."""
         return self.mass.astype(np.int64) if self.whole else None
 
-    def take(self, rows: np.ndarray) -> Self:
+    def take(self, rows: np.ndarray | slice) -> Self:
         """The weights of some entries; what they mean was decided by all."""
         return type(self)(self.mass[rows], self.squares[rows], self.whole)
 

@@ -17,6 +17,7 @@ import calipers
 from calipers.engines import FileSource, measure
 from calipers.exceptions import CalipersError
 from calipers.inputs.files import ColumnChoice, read_table, size_limits
+from calipers.inputs.files.column_roles import assign_roles
 from calipers.inputs.files.formats import ENDINGS, FORMATS, write_table
 
 
@@ -382,6 +383,12 @@ def test_a_bad_file_gets_one_sentence_that_names_it(case: str, load: bool, tmp_p
     assert name[-20:] in str(caught.value) or "are both" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "schema" not in str(caught.value)
+
+
+def test_columns_of_a_chosen_pattern_are_not_taken_by_a_default_one() -> None:
+    """The default of probabilities is p_*, which here was chosen for p-values."""
+    roles = assign_roles(["y_true", "p_a", "p_b"], ColumnChoice(p_values=("p_*",)), place="rows.csv")
+    assert list(roles.columns) == ["y_true", "p_values"]
 
 
 def test_columns_named_for_one_field_are_not_taken_for_another(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ class ColumnChoice:
         """Columns that the user has named for other fields."""
         return set().union(*(self.named(other) for other in FIELDS if other != field))
 
+    def chosen_for_others(self, field: Field, columns: Sequence[str]) -> set[str]:
+        """Columns that a pattern of the user gives to another field, when this one has its default."""
+        if field.name in self.chosen or "*" not in field.column:
+            return set()
+        others = [f for f in FIELDS if f != field and f.layout != "rest"]
+        patterns = [word for f in others for word in self.chosen.get(f.name, ()) if "*" in word]
+        return {column for column in columns if any(_star(column, pattern) for pattern in patterns)}
+
 
 @dataclass(frozen=True, slots=True)
 class Roles:
@@ -170,7 +178,8 @@ def assign_roles(
     taken: set[str] = set(arrays)
     choice = _with_other_names(columns, choice, arrays)
     for single in sorted(FIELDS, key=lambda f: f.layout == "rest"):
-        own, others = choice.named(single), choice.named_for_others(single)
+        own = choice.named(single)
+        others = choice.named_for_others(single) | choice.chosen_for_others(single, columns)
         free = [column for column in columns if column in own or column not in taken | others]
         matched = _match(free, single, choice)
         if not (matched or single.argument in found) and choice.chosen.get(single.name):
