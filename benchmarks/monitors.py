@@ -1,22 +1,32 @@
-"""Delay and false alarms of monitors of a promise, side by side with MAPIE's RiskMonitoring.
+"""Delay and false alarms of monitors of a promise, side by side with MAPIE's RiskMonitoring and martingale.
 
-Run with ``python -m benchmarks.monitors [--runs N]``; MAPIE must be installed. All watch the same streams of
-misses against a known bound of 0.1: both at the same nominal false-alarm rate, and both with about the same
-false alarms in fact (MAPIE's level raised as far as it goes, ours lowered to meet it).
+Run with ``python -m benchmarks.monitors [--runs N] [--only risk|martingales]``; MAPIE must be installed.
+
+RiskMonitoring and `PromiseMonitor` watch the same streams of misses against a known bound of 0.1: both at the
+same nominal false-alarm rate, and both with about the same false alarms in fact (MAPIE's level raised as far
+as it goes, ours lowered to meet it).
 
 MAPIE computes its bound anew for all rows at every update. Here its boundary, which depends on the sum of
 squared surprises only, is read from a table of its own values, and checked against the class on one stream.
+
+MAPIE's martingales do not know a promise: they ask whether scores are exchangeable, from conformal p-values
+against all scores before. They get the scores themselves (absolute errors, whose spread grows so that the
+coverage of a fixed interval falls); the monitor of the promise sees only hits and misses, that of the losses
+the scores and 500 rows of calibration. The jumper martingale is MAPIE's default; the plug-in martingale
+estimates a density anew from all rows at every row, too slow for streams of this length.
 """
 
 from __future__ import annotations
 
 import argparse
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from calipers.performance import PromiseMonitor
+from calipers.performance import LossMonitor, PromiseMonitor
 
 RATE = 0.05
 BOUND = 0.1
@@ -79,6 +89,89 @@ def ours(rate: float) -> Callable[[np.ndarray], float]:
     return alarm_at
 
 
+JUMP = 0.01
+SCORES_BEFORE = (500, 5000)
+SCORE_ROWS_AFTER = 6000
+CALIBRATION = 500
+HALF_WIDTH = float(stats.norm.isf(BOUND / 2))
+
+
+def online_p_values(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Conformal p-value of every score against those before it, ties broken at random."""
+    past: list[float] = []
+    p = np.empty(scores.size)
+    for t, (score, u) in enumerate(zip(scores.tolist(), rng.random(scores.size).tolist(), strict=True)):
+        below = bisect_right(past, score)
+        equal = below - bisect_left(past, score)
+        p[t] = (t - below + u * (equal + 1)) / (t + 1)
+        insort(past, score)
+    return p
+
+
+def jumper(p_values: np.ndarray) -> np.ndarray:
+    """Capital of MAPIE's simple jumper martingale after every p-value."""
+    low = middle = high = 1.0 / 3.0
+    capital = []
+    for p in p_values.tolist():
+        share = JUMP / 3.0 * (low + middle + high)
+        low = ((1.0 - JUMP) * low + share) * (1.5 - p)
+        middle = (1.0 - JUMP) * middle + share
+        high = ((1.0 - JUMP) * high + share) * (0.5 + p)
+        capital.append(low + middle + high)
+    return np.array(capital)
+
+
+def check_the_jumper() -> float:
+    """Largest difference to the martingale that MAPIE's class computes from the same p-values."""
+    from mapie.exchangeability_testing import OnlineMartingaleTest
+
+    p_values = np.random.default_rng(0).beta(0.8, 1.0, 500)
+    test = OnlineMartingaleTest(jump_size=JUMP)
+    theirs = [test.update_simple_jumper_martingale(float(p)) for p in p_values]
+    return float(np.abs(np.log(theirs) - np.log(jumper(p_values))).max())
+
+
+def score_monitors(rng: np.random.Generator) -> dict[str, Callable[[np.ndarray], float]]:
+    """Functions from scores to the row of the alarm, or infinity."""
+
+    def first(crossed: np.ndarray) -> float:
+        return float(np.argmax(crossed)) if crossed.any() else np.inf
+
+    def losses(scores: np.ndarray) -> float:
+        monitor = LossMonitor(scores[:CALIBRATION], false_alarm_rate=RATE, random_state=rng)
+        for begin in range(CALIBRATION, scores.size, 50):
+            if monitor.update(scores[begin : begin + 50]).alarm_at_ is not None:
+                break
+        return np.inf if monitor.alarm_at_ is None else float(CALIBRATION + monitor.alarm_at_)
+
+    return {
+        "promise": lambda scores: ours(RATE)((scores > HALF_WIDTH).astype(float)),
+        "losses": losses,
+        "mapie jumper": lambda scores: first(jumper(online_p_values(scores, rng)) > 1.0 / RATE),
+    }
+
+
+def compare_martingales(runs: int) -> dict[str, Any]:
+    """The same figures as `compare`, for monitors that see scores."""
+    rng = np.random.default_rng(1)
+    monitors = score_monitors(rng)
+    kept = [np.abs(rng.normal(size=ROWS_KEPT)) for _ in range(2 * runs)]
+    table: dict[str, Any] = {
+        "false alarms": {name: np.mean([np.isfinite(at(x)) for x in kept]) for name, at in monitors.items()}
+    }
+    for coverage in COVERAGES:
+        spread = HALF_WIDTH / stats.norm.isf((1.0 - coverage) / 2)
+        for change in SCORES_BEFORE:
+            parts = [
+                (rng.normal(size=change), spread * rng.normal(size=SCORE_ROWS_AFTER)) for _ in range(runs)
+            ]
+            streams = [np.abs(np.concatenate(part)) for part in parts]
+            delays = {name: np.array([at(x) - change for x in streams]) for name, at in monitors.items()}
+            label = f"coverage 0.9 -> {coverage} after {change} rows, median delay"
+            table[label] = {name: np.median(found[found >= 0]) for name, found in delays.items()}
+    return table
+
+
 def stream(rng: np.random.Generator, change: int, coverage: float) -> np.ndarray:
     """Losses of 0 and 1: the promise is kept until the change."""
     kept, broken = rng.random(change) >= 1.0 - BOUND, rng.random(ROWS_AFTER) >= coverage
@@ -109,13 +202,23 @@ def compare(runs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    runs = parser.parse_args().runs
-    print(f"tabulated bound against MAPIE's own: {check_against_the_class(NOMINAL_LEVEL):.1e}")
-    for label, row in compare(runs).items():
-        print(f"{label:52s}", *(f"{name} {value:.6g}" for name, value in row.items()), sep="  ")
+    parser.add_argument("--only", choices=["risk", "martingales"])
+    options = parser.parse_args()
+    if options.only != "martingales":
+        print(f"tabulated bound against MAPIE's own: {check_against_the_class(NOMINAL_LEVEL):.1e}")
+        tell(compare(options.runs))
+    if options.only != "risk":
+        print(f"jumper martingale against MAPIE's own: {check_the_jumper():.1e}")
+        tell(compare_martingales(options.runs))
+
+
+def tell(table: dict[str, Any]) -> None:
+    """Print one table."""
+    for label, row in table.items():
+        print(f"{label:52s}", *(f"{name} {value:.6g}" for name, value in row.items()), sep="  ", flush=True)
 
 
 if __name__ == "__main__":

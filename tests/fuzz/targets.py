@@ -32,7 +32,7 @@ LEFT_OUT = {
     "ConfusionOutcome": "a loss", "LogLoss": "a loss", "PinballLoss": "a loss",
     "PromiseMonitor": "a stream", "RiskMonitor": "a stream", "GroupMonitor": "a stream",
     "AdaptiveConformal": "a stream", "SelectiveClassifier": "seconds of fits",
-    "exchangeability_test": "seconds of fits",
+    "exchangeability_test": "seconds of fits", "SelectiveRegressor": "calls a model of the user",
     "CalibrationConstrainedClassifier": "check_estimator", "ConditionalCalibrator": "check_estimator",
     "IsotronClassifier": "check_estimator", "CalibratedClassifier": "check_estimator",
     "ease": "calls a model of the user", "tangent_distances": "images",

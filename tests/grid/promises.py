@@ -143,6 +143,7 @@ NO_PROMISE = {
     "calibrate_if_needed": "ConditionalCalibrator in one call",
     "conformal_interval": "tried with conformal_quantile",
     "loss_ratio_curve": "loss_ratio at every threshold",
+    "SelectiveRegressor": "selective_threshold of misses and widths",
     "transductive_p_values": "tried with TransductiveKNNClassifier",
 } | dict.fromkeys(
     (

@@ -18,6 +18,7 @@ from calipers.performance.outcomes import ConfusionOutcome
 from calipers.performance.promise_monitor import PromiseMonitor
 from calipers.performance.risk_monitor import RiskMonitor
 from calipers.performance.selective_classifier import SelectiveClassifier
+from calipers.performance.selective_regressor import SelectiveRegressor
 from calipers.performance.shift import effective_sample_size, estimate_shift_weights, shifted_intervals
 from calipers.performance.symbolic import SymbolicPerformance
 
@@ -36,6 +37,7 @@ __all__ = [
     "PromiseMonitor",
     "RiskMonitor",
     "SelectiveClassifier",
+    "SelectiveRegressor",
     "SymbolicPerformance",
     "compare_algorithms",
     "effective_sample_size",

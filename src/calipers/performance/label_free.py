@@ -319,8 +319,8 @@ class LabelFreePerformance(BaseEstimator):
         return Estimate(
             name=_name(self.loss),
             value=value,
-            low=max(0.0, value - half) if half >= 0 else None,
-            high=min(1.0, value + half) if half >= 0 else None,
+            low=max(0.0, min(found.centre - half, value)) if half >= 0 else None,
+            high=min(1.0, max(found.centre + half, value)) if half >= 0 else None,
             confidence=self.confidence,
             n=tally.kept,
             method=self._method(seen) + ", first-order error of a ratio",

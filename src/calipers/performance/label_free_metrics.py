@@ -56,9 +56,9 @@ def metric_interval(
     if np.isnan(value):
         return MeanInterval(np.nan, np.nan, np.nan, {"sampling": 0.0, "weights": 0.0})
     found = mean_interval(model.with_table(derivative), new, compared, confidence, population, mix)
-    # A ratio of corrected means has no correction left; the area has.
-    corrected = float(np.clip(value + found.centre, 0.0, 1.0))
-    return replace(found, value=corrected, centre=corrected)
+    # A ratio of corrected means has no correction left, and the value takes back what does not stand out.
+    middle, shrunk = (float(np.clip(value + part, 0.0, 1.0)) for part in (found.centre, found.value))
+    return replace(found, value=shrunk, centre=middle)
 
 
 def pilot_tables(name: str) -> tuple[LabelTable, ...]:
