@@ -27,11 +27,19 @@ def rows_of_mapping(predictions: Mapping[str, Any], rule: RepairRule) -> Rows:
             f"this repair needs {', '.join(rule.needs)}; {missing[0]} was not given "
             f"(there is {', '.join(predictions) or 'nothing'})."
         )
-    arrays = {name: value if _keeps_its_form(name, value) else as_numpy(value, name=name)
+    arrays = {name: _attributes(value) if isinstance(value, Mapping)
+              else value if _keeps_its_form(name, value) else as_numpy(value, name=name)
               for name, value in given.items()}  # fmt: skip
     rows = Rows(arrays, classes=rule.classes or None, alpha=rule.alphas)
     _require_width(rows, rule)
     return rows
+
+
+def _attributes(columns: Mapping[str, Any]) -> Any:
+    """A mapping of columns, which an audit takes for groups, as a table."""
+    import polars as pl
+
+    return pl.DataFrame({str(key): as_numpy(column, name=str(key)) for key, column in columns.items()})
 
 
 def _keeps_its_form(name: str, value: Any) -> bool:

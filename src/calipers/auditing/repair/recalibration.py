@@ -356,9 +356,25 @@ def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
 
 def _mixture(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     """Uniform share and inverse temperature by likelihood; those of a group keep near those of all rows."""
+    centre = None if start is None else np.array([np.log(start[1]), log_odds(start[0])])
+    # Not convex: rows that are sure and wrong have a minimum at a high temperature and one at a large share.
+    alone = -np.log(fit_temperature(rows, np.random.default_rng(0)).temperature)
+    starts = [np.array([alone, -4.0]), np.array([0.0, -2.0]), *([] if centre is None else [centre])]
+    bounds = [(-_WIDEST, _WIDEST), (-_WIDEST, _WIDEST)]
+    loss = mixture_loss(rows, centre)
+    tried = [minimize(loss, np.clip(own, -_WIDEST, _WIDEST), jac=True, method="L-BFGS-B", bounds=bounds)
+             for own in starts]  # fmt: skip
+    found = min(tried, key=lambda one: float(one.fun))
+    return np.array([expit(found.x[1]), np.exp(found.x[0])])
+
+
+def mixture_loss(rows: Rows, centre: np.ndarray | None) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Mean log loss and its gradient, by the logarithm of 1/temperature and the log-odds of the share.
+
+    A centre adds the logarithm of a normal prior around it, divided by the number of rows.
+    """
     P, weights = rows["probabilities"].astype(float), _weights(rows)
     logs, at = np.log(np.maximum(P, 1e-30)), (np.arange(rows.n), rows["y"])
-    centre = None if start is None else np.array([np.log(start[1]), log_odds(start[0])])
 
     def loss(own: np.ndarray) -> tuple[float, np.ndarray]:
         q, uniform = sharpened(P, np.exp(-own[0])), expit(own[1])
@@ -370,14 +386,7 @@ def _mixture(rows: Rows, start: np.ndarray | None) -> np.ndarray:
         value = -float(np.average(np.log(p), weights=weights)) + float(away @ away) / (2 * rows.n)
         return value, gradient + away / _SPREAD / rows.n
 
-    # Not convex: rows that are sure and wrong have a minimum at a high temperature and one at a large share.
-    alone = -np.log(fit_temperature(rows, np.random.default_rng(0)).temperature)
-    starts = [np.array([alone, -4.0]), np.array([0.0, -2.0]), *([] if centre is None else [centre])]
-    bounds = [(-_WIDEST, _WIDEST), (-_WIDEST, _WIDEST)]
-    tried = [minimize(loss, np.clip(own, -_WIDEST, _WIDEST), jac=True, method="L-BFGS-B", bounds=bounds)
-             for own in starts]  # fmt: skip
-    found = min(tried, key=lambda one: float(one.fun))
-    return np.array([expit(found.x[1]), np.exp(found.x[0])])
+    return loss
 
 
 def _weights(rows: Rows) -> np.ndarray:

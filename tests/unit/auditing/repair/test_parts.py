@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import approx_fprime, linprog
+from scipy.special import expit
 
 from calipers.auditing.repair.boosted_trees import DEPTH, Trees, boost, one_tree
 from calipers.auditing.repair.choice import Trial, _order
@@ -16,6 +17,7 @@ from calipers.auditing.repair.recalibration import (
     fit_temperature,
     fit_temperature_and_uniform,
     mixed,
+    mixture_loss,
     recalibrations,
     sharpened,
 )
@@ -249,6 +251,89 @@ def test_a_small_group_keeps_near_all_rows_and_a_large_one_goes_its_own_way() ->
     large, small, pooled = lines[:, 1]
     assert large == pytest.approx(pooled, rel=0.02)
     assert 1.5 * pooled < small < 50 * pooled
+
+
+@pytest.mark.parametrize("centre", [None, np.array([0.4, -1.0])])
+def test_the_gradient_of_the_mixture_is_that_of_its_loss(centre: np.ndarray | None) -> None:
+    weights = np.random.default_rng(0).integers(0, 4, 60).astype(float)
+    loss = mixture_loss(probability_rows(60, 1, 0.7, sample_weight=weights), centre)
+    for at in ([0.0, -2.0], [0.7, -0.5], [-0.5, 1.0]):
+        expected = approx_fprime(np.array(at), lambda own: loss(own)[0], 1e-7)
+        assert loss(np.array(at))[1] == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_loss_of_a_mixture_by_hand() -> None:
+    """Two rows that count 3 and 1, at temperature 1 and a share of a half; then a prior one spread away."""
+    given = {"y_true": [0, 1], "probabilities": [[0.6, 0.4, 0.0], [0.2, 0.3, 0.5]], "sample_weight": [3, 1]}
+    rows = Rows(given, classes=(0, 1, 2))
+    likely = np.log(0.5 * np.array([0.6, 0.3]) + 0.5 / 3)
+    plain = -(3 * likely[0] + likely[1]) / 4
+    assert mixture_loss(rows, None)(np.zeros(2))[0] == pytest.approx(plain)
+    assert mixture_loss(rows, np.array([1.5, 0.0]))(np.zeros(2))[0] == pytest.approx(plain + 1 / (2 * 2))
+
+
+def line_rows(n: int, seed: int, slope: float, group: str) -> dict[str, np.ndarray]:
+    """Two classes, stated with log-odds that are right once multiplied by the slope."""
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=n) * 1.5
+    stated = expit(s)
+    return {"y_true": (rng.random(n) < expit(slope * s)).astype(int), "groups": np.repeat(group, n),
+            "probabilities": np.column_stack([1 - stated, stated])}  # fmt: skip
+
+
+def test_a_small_group_of_two_classes_keeps_near_all_rows_and_a_large_one_goes_its_own_way() -> None:
+    parts = [
+        line_rows(4000, 0, 1.0, "large"),
+        line_rows(3000, 1, 0.5, "other"),
+        line_rows(20, 2, 1.0, "small"),
+    ]
+    # All that the small group states is on the right side: without a prior its slope would be endless.
+    parts[2]["y_true"] = (parts[2]["probabilities"][:, 1] > 0.5).astype(int)
+    rows = Rows({name: np.concatenate([own[name] for own in parts]) for name in parts[0]}, classes=(0, 1))
+    lines = fit_segments(rows, np.random.default_rng(0)).lines
+    large, other, small, pooled = lines[:, 1]
+    # Four standard deviations of a slope of so many rows, about 0.04.
+    assert large == pytest.approx(1.0, abs=0.16)
+    assert other == pytest.approx(0.5, abs=0.16)
+    assert pooled < small < pooled + 4 * 1.5  # four spreads of the prior
+
+
+def trial(name: str, shortfall: float, size: float, **more: Any) -> Trial:
+    return Trial(
+        promise="coverage", name=name, rows=200, scores={}, shortfall=shortfall, mean_size=size, **more
+    )
+
+
+ORDERS = {
+    "the least shortfall": ([trial("a", 0.06, 1.0), trial("b", 0.0, 2.0)], {"CAL202"}, [1, 0]),
+    "within a point of it the smallest": ([trial("a", 0.009, 1.0), trial("b", 0.0, 2.0)], {"CAL202"}, [0, 1]),
+    "within its noise the smallest": (
+        [trial("a", 0.03, 1.0), trial("b", 0.0, 2.0, noise=0.001)], {"CAL202"}, [0, 1]
+    ),
+    "of nearly equal size the one that guarantees most": (
+        [trial("a", 0.0, 1.0), trial("b", 0.0, 1.015, guaranteed=2)], {"CAL202"}, [1, 0]
+    ),
+    "a guarantee does not buy three per cent": (
+        [trial("a", 0.0, 1.0), trial("b", 0.0, 1.03, guaranteed=2)], {"CAL202"}, [0, 1]
+    ),
+    "the plainest where no slice was broken": (
+        [trial("a", 0.0, 1.0), trial("b", 0.0, 1.0, guaranteed=2)], {"CAL101"}, [0, 1]
+    ),
+    "then those that are able, by shortfall": (
+        [trial("a", 0.0, 1.0), trial("b", 0.2, 0.5), trial("c", 0.005, 3.0), trial("d", 0.1, 0.5)],
+        {"CAL101"},
+        [0, 2, 3, 1],
+    ),
+    "of others first those that do not cover too much": (
+        [trial("a", 0.1, 1.0), trial("b", 0.0, 3.0, excess=0.1), trial("c", 0.3, 1.0)], {"CAL101"}, [0, 2, 1]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_the_order_of_candidates(case: str) -> None:
+    trials, codes, expected = ORDERS[case]
+    assert _order(trials, codes) == expected
 
 
 def test_a_broken_group_asks_for_a_guarantee_in_the_groups_though_it_costs_size() -> None:

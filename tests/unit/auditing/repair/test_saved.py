@@ -141,3 +141,16 @@ def test_repaired_probabilities_keep_their_form(tmp_path: Path) -> None:
         loaded.apply({"probabilities": stated})["probabilities"].tobytes()
         == found.apply({"probabilities": stated})["probabilities"].tobytes()
     )
+
+
+def test_groups_given_as_a_mapping_are_repaired_as_they_were_audited() -> None:
+    rng = np.random.default_rng(4)
+    groups = {"sex": rng.choice(["f", "m"], 2000), "site": rng.choice(["a", "b"], 2000)}
+    y = np.where(groups["sex"] == "f", 3.0, 1.0) * rng.normal(size=2000)
+    intervals = np.tile([-3.0, 3.0], (2000, 1))
+    found = calipers.audit(y, intervals=intervals, groups=groups, random_state=0).repair()
+    assert "groups" in found.needs
+    new = found.apply({"intervals": intervals, "groups": groups})["intervals"]
+    table = found.apply({"intervals": intervals, "groups": pl.DataFrame(groups)})["intervals"]
+    assert new.tolist() == table.tolist()
+    assert new[groups["sex"] == "f", 1].min() > new[groups["sex"] == "m", 1].max()
