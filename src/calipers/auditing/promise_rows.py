@@ -15,6 +15,7 @@ from calipers.inference import (
     FEWEST_CLUSTERS,
     Moments,
     bounded_mean_interval,
+    bounded_mean_p_value,
     clopper_pearson,
     cluster_sign_test,
     design_effect,
@@ -108,12 +109,27 @@ class PromiseRows:
 
         Sharp probabilities leave little noise: it is far narrower than that of the share of kept promises.
         """
-        rows, effect = Moments.of(self.kept - self.promised), self.design_effect
-        ends = bounded_mean_interval(
-            Moments(rows.n / effect, rows.mean, rows.squares / effect),
-            low=-float(self.promised.max()), high=1.0 - float(self.promised.min()), confidence=confidence,
-        )  # fmt: skip
+        ends = bounded_mean_interval(self._gaps, **self._range, confidence=confidence)
         return min(float(ends.low), self.gap), max(float(ends.high), self.gap)
+
+    def gap_p_value(self, generator: np.random.Generator) -> float | None:
+        """Of the mean against 0: whatever the spread of the rows, or by signs of clusters, if not too few.
+
+        Promises that are too sharp spread outcomes more than they say; their mean may be right.
+        """
+        if self.cluster is None:
+            return bounded_mean_p_value(self._gaps, null=0.0, **self._range)
+        promised = replace(self, expected=self.promised)
+        return promised.sign_test(lambda residuals: np.abs(residuals.sum(axis=1)), generator)
+
+    @property
+    def _gaps(self) -> Moments:
+        rows, effect = Moments.of(self.kept - self.promised), self.design_effect
+        return Moments(rows.n / effect, rows.mean, rows.squares / effect)
+
+    @property
+    def _range(self) -> dict[str, float]:
+        return {"low": -float(self.promised.max()), "high": 1.0 - float(self.promised.min())}
 
     def sign_test(
         self, statistic: Callable[[np.ndarray], np.ndarray], generator: np.random.Generator

@@ -116,3 +116,24 @@ def test_sharp_probabilities_have_a_narrow_interval() -> None:
     side = side_of(rng.random(1000) < t, t)
     low, high = side.gap_interval(0.95)
     assert high - low < 0.4 * np.diff(side.share_interval(0.95))[0]
+
+
+def test_probabilities_that_are_too_sharp_may_be_right_on_average() -> None:
+    rng = np.random.default_rng(6)
+    t = rng.choice([0.001, 0.999], 2000)
+    side = side_of(np.arange(2000) % 2 == 0, t - t.mean() + 0.5)
+    assert side.gap_p_value(rng) > 0.9
+    low, high = side.gap_interval(0.95)
+    assert low < 0 < high
+
+
+@pytest.mark.parametrize("events", [0.02, 0.5])
+def test_the_test_of_the_mean_holds_its_size_and_finds_a_shift(events: float) -> None:
+    runs, n, rng = 400, 300, np.random.default_rng(7)
+    p = np.empty((2, runs))
+    for run in range(runs):
+        t = rng.beta(0.5, 0.5 * (1 - events) / events, n)
+        for row, shift in enumerate((0.0, 0.1)):
+            p[row, run] = side_of(rng.random(n) < np.minimum(t + shift, 1), t).gap_p_value(rng)
+    assert np.sum(p[0] <= 0.05) <= stats.binom.ppf(0.999, runs, 0.05)
+    assert np.mean(p[1] <= 0.05) > 0.8

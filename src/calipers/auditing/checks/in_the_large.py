@@ -9,12 +9,10 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.coverage import coverage_of_promise
 from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.promise_rows import PromiseRows, promise_rows
+from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
 from calipers.auditing.promises import Promise
-from calipers.inference import BOUNDED_METHOD
 from calipers.results import Estimate
 
 CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
@@ -49,16 +47,14 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
 
 
 def happened_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
-    """The share that came true less the mean probability, with the law of kept promises around it."""
-    share, stated = coverage_of_promise(m, promise, side), float(side.promised.mean())
+    """The share that came true less the mean probability, with its interval and the test against 0."""
+    p = side.gap_p_value(m.generator(f"{CODE}{promise.key}"))
     low, high = side.gap_interval(m.confidence)
-    null_low, null_high = (None if end is None else end - stated for end in (share.null_low, share.null_high))
-    law = (
-        "law of independent coins (Poisson-binomial)" if side.cluster is None else "test by signs of clusters"
-    )
-    return replace(
-        share, name=f"happened minus stated ({promise.name})", value=side.gap, low=low, high=high,
-        null_low=null_low, null_high=null_high, method=f"mean over rows, {BOUNDED_METHOD}; {law}",
+    how = "interval and test" if side.cluster is None else "test by signs of clusters, interval"
+    return Estimate(
+        name=f"happened minus stated ({promise.name})", value=side.gap, low=low, high=high,
+        confidence=m.confidence, n=len(side.kept), p_value=p, alternative="two-sided",
+        method=f"mean over rows, {how} for rows of a known range", reason=FEW_CLUSTERS if p is None else "",
     )  # fmt: skip
 
 

@@ -16,8 +16,6 @@ REPETITIONS_ARE_SPLIT = "repetitions of a row fall into either part, an importan
 _MOST_COLUMNS = 64
 # Repetitions of rows are dealt one by one up to so many; more of them by binomial numbers.
 _MOST_DEALT = 1 << 24
-# Why values change when whole weights are rescaled to other numbers.
-REPETITIONS_ARE_SPLIT = "repetitions of a row fall into either part, an importance weight stays with its row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ def random_split(
     Repetitions of a row (whole weights) are rows of their own and fall into either part; clusters are not
     torn apart.
     """
-    order, counts = _canonical(features, rows), None if rows.weights is None else rows.weights.counts
+    order, counts = canonical_order(features, rows), None if rows.weights is None else rows.weights.counts
     if rows.clusters is not None:
         first, second = _whole_clusters(rows, order, cut, rng)
     elif counts is None:
@@ -120,7 +118,7 @@ def _counted(
     )
 
 
-def _canonical(features: Features, rows: PromisedRows) -> np.ndarray:
+def canonical_order(features: Features, rows: PromisedRows) -> np.ndarray:
     """An order of the rows by their content."""
     weight = None if rows.is_whole else rows.mass
     extra = [rows.promised, weight]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,38 +19,21 @@ from calipers.inputs import (
     check_fraction,
     check_same_length,
 )
-from calipers.metrics.conditional.row_split import REPETITIONS_ARE_SPLIT, random_split
+from calipers.metrics.conditional.row_split import REPETITIONS_ARE_SPLIT, canonical_order, random_split
+from calipers.metrics.conditional.slab_search import worst_slab
+from calipers.metrics.conditional.slab_test import departures, least_covered_p_value
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.promised_rows import PromisedRows, check_one_threshold, check_promised_rows
 from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.metrics.strata_null import StrataNull, one_stratum, share_fields
 from calipers.results import Estimate
 
-_BLOCK_CELLS = 1 << 16
 _MOST_CATEGORIES = 20
 # Repetitions of rows that search at most.
 _MOST_SEARCHED = 1 << 20
-# Projections closer than this, in spreads of a feature, are one value: rounding must not split ties.
-_TIE = 1e-9
 _ONE_SLAB = (
     "no feature varies among the rows searched: the only slab is all rows, this is the marginal coverage"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Slab:
-    """Rows whose projection lies strictly between two ends."""
-
-    direction: np.ndarray
-    low: float
-    high: float
-    coverage: float
-    mass: float
-
-    def holds(self, columns: np.ndarray) -> np.ndarray:
-        """Whether each row lies in the slab."""
-        projection = columns @ self.direction
-        return np.asarray((projection > self.low) & (projection < self.high))
 
 
 def worst_slab_coverage(
@@ -63,6 +46,7 @@ def worst_slab_coverage(
     n_calibration: int | None = None,
     sample_weight: Any = None,
     cluster: Any = None,
+    n_draws: int = 0,
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> Estimate:
@@ -93,10 +77,13 @@ def worst_slab_coverage(
         Weights: whole numbers are repetitions, others importance weights without a test.
     cluster : array of shape (n,), optional
         Rows of one cluster depend on each other; a cluster lies in one half.
+    n_draws : int
+        Draws of a test over all rows, which finds more: outcomes are redrawn as promised, and the worst slab
+        of all rows is compared with theirs. 0, the default, tests the slab on the other half alone.
     confidence : float
         Level of the interval.
     random_state : int, Generator or None
-        Source of the halves and the directions.
+        Source of the halves, the directions and the draws.
 
     Returns
     -------
@@ -123,6 +110,11 @@ def worst_slab_coverage(
     is NaN. Where no feature varies the only slab is everything: the value is then the coverage of the
     measured half, and ``reason`` says so.
 
+    With ``n_draws`` the p-value is that of the worst slab of *all* rows among the worst slabs of redrawn
+    outcomes along the same directions: exact for independent rows, whatever is searched. Value and
+    interval stay those of the other half; its own p-value is in ``details["held_out_p_value"]``. It costs as
+    many searches as draws. There is no such test with ``cluster`` and with importance weights.
+
     References
     ----------
     Cauchois, Gupta and Duchi (2021), Knowing what you know, Journal of Machine Learning Research 22.
@@ -146,6 +138,7 @@ def worst_slab_coverage(
     features = replace(features, values=kept["X"])
     min_mass = check_fraction(min_mass, name="min_mass", meaning="It is the smallest share of rows in a slab")
     count, level = check_count(n_directions, name="n_directions"), check_confidence(confidence)
+    draws = check_count(n_draws, name="n_draws", minimum=0)
     n_behind = check_one_threshold(n_calibration)
     if rows.count < 4:
         raise InputError(f"two halves need at least 4 rows, got {rows.count}.")
@@ -154,7 +147,8 @@ def worst_slab_coverage(
     search, searched, measured = split.search, split.searched, split.measured
     columns, names = scaled_columns(features, search)
     slab = worst_slab(
-        columns[search], _searched_values(searched), min_mass, _directions(columns.shape[1], count, rng),
+        columns[search], departures(searched, searched.covered), min_mass,
+        _directions(columns.shape[1], count, rng),
         None if searched.weights is None else searched.weights.mass,
     )  # fmt: skip
     found = searched.take(np.flatnonzero(slab.holds(columns[search])))
@@ -170,12 +164,23 @@ def worst_slab_coverage(
     }
     reason = "" if columns[search].any() else _ONE_SLAB
     null = one_stratum(inside, n_behind, "the slab")
-    return _measured(null, details, measured.count, level, reason, rng)
+    estimate = _measured(null, details, measured.count, level, reason, rng)
+    if not draws or not (rows.has_promise and rows.is_whole and rows.clusters is None):
+        return estimate
+    order = canonical_order(features, rows)
+    everywhere = scaled_columns(features, order)[0][order]
+    ways = _directions(everywhere.shape[1], count, rng)
+    p = least_covered_p_value(everywhere, rows.take(order), min_mass, ways, draws, n_behind, rng)
+    return _tested_over_all_rows(estimate, p, draws)
 
 
-def _searched_values(rows: PromisedRows) -> np.ndarray:
-    """What is least in the worst slab: coverage, or coverage minus promise where promises differ."""
-    return rows.covered if rows.promised is None else rows.covered - rows.promised
+def _tested_over_all_rows(estimate: Estimate, p: float, n_draws: int) -> Estimate:
+    """The estimate of one half, with the p-value of all rows."""
+    return replace(
+        estimate, p_value=p, alternative="less", null_low=None, null_high=None, null_level=None,
+        method=f"{estimate.method}; worst slab of all rows among those of {n_draws} redrawn samples",
+        details=dict(estimate.details) | {"held_out_p_value": estimate.p_value, "n_draws": n_draws},
+    )  # fmt: skip
 
 
 def _share(rows: PromisedRows) -> float:
@@ -248,129 +253,6 @@ def _directions(d: int, count: int, rng: np.random.Generator) -> np.ndarray:
     random = rng.normal(size=(max(count - d, 0), d))
     random /= np.linalg.norm(random, axis=1, keepdims=True)
     return np.asarray(np.vstack([np.eye(d)[: min(d, count)], random]))
-
-
-def worst_slab(
-    columns: np.ndarray,
-    z: np.ndarray,
-    min_mass: float,
-    directions: np.ndarray,
-    weights: np.ndarray | None = None,
-) -> Slab:
-    """Kernel: the slab with enough rows and the least (weighted) mean of z over all directions."""
-    n = len(z)
-    smallest = max(1, math.ceil(min_mass * n - 1e-9))
-    best = Slab(directions[0], -math.inf, math.inf, float(np.average(z, weights=weights)), 1.0)
-    step = max(1, _BLOCK_CELLS // n)
-    for start in range(0, len(directions), step):
-        block = directions[start : start + step]
-        if z.dtype == bool and weights is None:
-            projected, values = _sorted_outcomes(block @ columns.T, z)
-            best = _improve(best, block, projected, values, None, smallest)
-            continue
-        projected = block @ columns.T
-        order = np.argsort(projected, axis=1, kind="stable")
-        sorted_weights = None if weights is None else weights[order]
-        gains = z[order] if sorted_weights is None else z[order] * sorted_weights
-        best = _improve(
-            best, block, np.take_along_axis(projected, order, axis=1), gains, sorted_weights, smallest
-        )
-    return best
-
-
-def _sorted_outcomes(projected: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted projections, and the outcomes in their order.
-
-    The last bit of a projection, which means nothing, carries whether the row is covered through the sort: no
-    order has to be kept, and nothing taken by it.
-    """
-    bits = projected.view(np.int64)
-    bits &= ~1
-    bits |= z.astype(np.int64)
-    projected.sort(axis=1)
-    covered = bits & 1
-    bits ^= covered
-    return projected, covered.astype(float)
-
-
-def _improve(
-    best: Slab,
-    block: np.ndarray,
-    projected: np.ndarray,
-    z: np.ndarray,
-    weights: np.ndarray | None,
-    smallest: int,
-) -> Slab:
-    """Lower the best coverage by runs of this block until none covers less (Dinkelbach's iteration)."""
-    # A run may start or end only where the projection changes.
-    change = np.diff(projected, axis=1) > _TIE
-    edge = None if change.all() else np.pad(change, ((0, 0), (1, 1)), constant_values=True)
-    drop = _deepest(z, weights, edge, best.coverage, smallest)
-    alive = np.flatnonzero(drop < -1e-9)
-    while len(alive):
-        row = alive[int(np.argmin(drop[drop < -1e-9]))]
-        found = _run(best, block[row], projected[row], z[row], _of(weights, row), _of(edge, row), smallest)
-        if found.coverage >= best.coverage:  # the rounding of millions of rows, not a worse run
-            break
-        best = found
-        drop = _deepest(z[alive], _of(weights, alive), _of(edge, alive), best.coverage, smallest)
-        alive = alive[drop < -1e-9]
-    return best
-
-
-def _of(table: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    return None if table is None else table[rows]
-
-
-def _deepest(
-    z: np.ndarray, weights: np.ndarray | None, edge: np.ndarray | None, coverage: float, smallest: int
-) -> np.ndarray:
-    """The lowest sum of z - coverage over runs of enough entries, per row; below 0 a run covers less."""
-    starts, ends = _ends(z, weights, edge, coverage, smallest)
-    return np.asarray((ends - np.maximum.accumulate(starts, axis=-1)).min(axis=-1))
-
-
-def _ends(
-    z: np.ndarray, weights: np.ndarray | None, edge: np.ndarray | None, coverage: float, smallest: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Excess over the coverage before each possible start of a run, and up to each possible end.
-
-    Entry i of the starts is the earliest partner that entry i of the ends may have: all starts up to it
-    leave at least ``smallest`` rows between.
-    """
-    excess = np.zeros((*z.shape[:-1], z.shape[-1] + 1))
-    np.cumsum(z, axis=-1, out=excess[..., 1:])  # whole numbers without weights: exact
-    if weights is None:
-        excess -= coverage * np.arange(excess.shape[-1])
-    else:
-        excess[..., 1:] -= coverage * np.cumsum(weights, axis=-1)
-    last = excess.shape[-1] - smallest
-    if edge is None:
-        return excess[..., :last], excess[..., smallest:]
-    return (
-        np.where(edge, excess, -np.inf)[..., :last],
-        np.where(edge, excess, np.inf)[..., smallest:],
-    )
-
-
-def _run(
-    best: Slab,
-    direction: np.ndarray,
-    projected: np.ndarray,
-    z: np.ndarray,
-    weights: np.ndarray | None,
-    edge: np.ndarray | None,
-    smallest: int,
-) -> Slab:
-    n = len(projected)
-    starts, ends = _ends(z, weights, edge, best.coverage, smallest)
-    end = int(np.argmin(ends - np.maximum.accumulate(starts)))
-    first = int(np.argmax(starts[: end + 1]))
-    last = end + smallest  # rows first .. last - 1
-    low = -math.inf if first == 0 else 0.5 * (projected[first - 1] + projected[first])
-    high = math.inf if last == n else 0.5 * (projected[last - 1] + projected[last])
-    coverage = float(z[first:last].sum() / (last - first if weights is None else weights[first:last].sum()))
-    return Slab(direction, float(low), float(high), coverage, (last - first) / n)
 
 
 ENTRIES = (

@@ -5,7 +5,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.metrics import worst_slab_coverage
-from calipers.metrics.conditional.slab import worst_slab
+from calipers.metrics.conditional.slab_search import worst_slab
 
 
 def brute_force(columns, z, min_mass, directions):
