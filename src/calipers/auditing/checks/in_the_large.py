@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from calipers.auditing import repair_snippets
-from calipers.auditing.check import Check
+from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -64,7 +64,7 @@ CHECKS = (
         title="calibration in the large",
         question=QUESTION,
         needs=("probabilities",),
-        add="Add probabilities: one column per class, or the positive class of two.",
+        add=ADD_PROBABILITIES,
         kinds=("probability",),
         slices="all rows",
         read=in_the_large,
