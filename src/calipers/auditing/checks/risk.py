@@ -118,14 +118,14 @@ def _rows_needed(m: Measurements, bound: float) -> int | None:
     return int(np.ceil(normal_quantile(m.confidence) ** 2 * variance / (TOLERATED * bound) ** 2))
 
 
-ADD = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
+_ADD = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
 CHECKS = (
     Check(
         code="CAL602",
         title="mean loss against its bound",
         question=QUESTION,
         needs=("loss", "bound"),
-        add=ADD,
+        add=_ADD,
         once=True,
         slices="all rows",
         read=within_bound,

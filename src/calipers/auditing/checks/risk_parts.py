@@ -17,7 +17,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.adaptive import EASE, measure_words, part_names, part_phrase, parts_of
 from calipers.auditing.checks.over_time import time_words, times_of
 from calipers.auditing.checks.regions import SMALLEST_MASS, region_mask
-from calipers.auditing.checks.risk import ADD, PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
+from calipers.auditing.checks.risk import PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
 from calipers.inference import sidak_confidence
@@ -55,6 +55,7 @@ class Family:
     word: str
     clean: str
     nothing: str
+    add: str
     parts: Callable[[Measurements, Rows, np.ndarray], list[Part]]
 
     def read(self, m: Measurements, promise: None) -> CheckResult:
@@ -119,7 +120,7 @@ class Family:
         """Its line in the table of checks."""
         return Check(
             code=self.code, title=f"mean loss by {self.word} against the bound", question=QUESTION,
-            needs=("loss", "bound", *needs), add=ADD, once=True, slices=self.slices, read=self.read,
+            needs=("loss", "bound", *needs), add=self.add, once=True, slices=self.slices, read=self.read,
             on_sample=True,
         )  # fmt: skip
 
@@ -208,23 +209,26 @@ FAMILIES = {
     "groups": Family(
         code="CAL603", title="a group exceeds the risk bound", slices="groups", word="group",
         clean="No group clearly exceeds the bound of the mean loss.",
-        nothing="There is only one group; a comparison needs two.", parts=_groups,
+        nothing="There is only one group; a comparison needs two.",
+        add="Add groups beside loss and bound.", parts=_groups,
     ),
     "X": Family(
         code="CAL605", title="a region exceeds the risk bound", slices="features", word="region",
         clean="No region of the features clearly exceeds the bound of the mean loss.", nothing="",
-        parts=_regions,
+        add="Add X, the features, beside loss and bound.", parts=_regions,
     ),
     "difficulty": Family(
         code="CAL606", title="a part along difficulty exceeds the risk bound", slices="difficulty",
         word="difficulty",
         clean="Neither hard nor easy rows clearly exceed the bound of the mean loss.",
-        nothing="All rows are equally easy; there is nothing to compare.", parts=_along_difficulty,
+        nothing="All rows are equally easy; there is nothing to compare.",
+        add="Add ease beside loss and bound.", parts=_along_difficulty,
     ),
     "time": Family(
         code="CAL607", title="a stretch of time exceeds the risk bound", slices="time", word="time",
         clean="At no time is the bound of the mean loss clearly exceeded.",
-        nothing="All rows have one time; there is nothing to compare.", parts=_over_time,
+        nothing="All rows have one time; there is nothing to compare.",
+        add="Add time beside loss and bound.", parts=_over_time,
     ),
 }  # fmt: skip
 CHECKS = tuple(family.check(needed) for needed, family in FAMILIES.items())
