@@ -3,11 +3,13 @@
     python -m benchmarks.promise_audits clean --out clean.json --runs 200 --seconds 600
     python -m benchmarks.promise_audits planted --out planted.json --runs 16 --only "intervals|time"
     python -m benchmarks.promise_audits stated --out stated.json --runs 20
+    python -m benchmarks.promise_audits codes --out codes.json --runs 20
 
 ``clean`` audits kept promises; ``planted`` finds the rows at which a fault is found in 80 % and 95 % of
-audits; ``stated`` audits every fault at the rows that the guide states. Every audit has its own seed and is
-written down as it is done: a run that was stopped, or reached its ``--seconds``, goes on where it ended.
-``--only`` names promises, faults, or ``promise|fault``. ``--rows`` is for clean audits.
+audits; ``stated`` audits every fault at the rows that the guide states; ``codes`` is as ``planted``, for the
+codes of `benchmarks.code_worlds`. Every audit has its own seed and is written down as it is done: a run that
+was stopped, or reached its ``--seconds``, goes on where it ended. ``--only`` names promises, faults,
+``promise|fault`` or codes. ``--rows`` is for clean audits.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.code_worlds import CODE_FAULTS, audit_code, has_code
 from benchmarks.promise_worlds import KINDS, ROWS, audit_world, is_found
 
 SIZES = (400, 600, 1000, 1500, 2500, 4000)
@@ -29,7 +32,7 @@ SIZES = (400, 600, 1000, 1500, 2500, 4000)
 # first at which so many do.
 GIVEN_UP, ENOUGH = 0.5, 0.97
 WRITTEN_EVERY = 20.0
-CLEAN = "no fault"
+CODE = "code"
 
 
 @dataclass(slots=True)
@@ -94,13 +97,16 @@ def run_clean(log: Log, kinds: Iterable[str], runs: int, rows: int) -> None:
 
 
 def run_planted(log: Log, kind: str, fault: str, runs: int, rows: int, *, give_up: bool) -> None:
-    """Audit a broken promise at some number of rows."""
+    """Audit a broken promise, or the fault of a code, at some number of rows."""
     key = planted_key(kind, fault, rows)
     while len(log.of(key)) < runs and log.has_time():
         if give_up and len(log.of(key)) >= runs // 4 and share_found(log.of(key)) < GIVEN_UP:
             return
         seed = len(log.of(key))
-        found = is_found(kind, fault, audit_world(kind, fault, rows, seed))
+        if kind == CODE:
+            found = has_code(fault, audit_code(fault, rows, seed))
+        else:
+            found = is_found(kind, fault, audit_world(kind, fault, rows, seed))
         log.add(key, "found" if found else "missed")
 
 
@@ -133,7 +139,7 @@ def planted_lines(log: Log, cells: Iterable[tuple[str, str]]) -> Iterator[str]:
     """By cell: rows, audits and the share that found the fault."""
     yield "| promise | fault | rows: found of audits |\n|---|---|---|"
     for kind, fault in cells:
-        sizes = sorted({*SIZES, ROWS[kind, fault]})
+        sizes = sorted({*SIZES, CODE_FAULTS[fault].rows if kind == CODE else ROWS[kind, fault]})
         known = [(n, log.of(planted_key(kind, fault, n))) for n in sizes]
         told = ", ".join(f"{n}: {found.count('found')} of {len(found)}" for n, found in known if found)
         yield f"| {kind} | {fault} | {told or '-'} |"
@@ -146,11 +152,11 @@ def chosen_cells(only: list[str] | None) -> list[tuple[str, str]]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one of the three, and print its table."""
+    """Run one of the four, and print its table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("clean", "planted", "stated"))
+    parser.add_argument("what", choices=("clean", "planted", "stated", "codes"))
     parser.add_argument("--out", type=Path, required=True, help="file of outcomes; an old one is continued")
     parser.add_argument("--runs", type=int, default=200, help="audits of each world")
     parser.add_argument("--rows", type=int, default=700, help="rows of clean audits")
@@ -158,11 +164,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no audit after so long")
     options = parser.parse_args(words)
     log, cells = Log.opened(options.out, options.seconds), chosen_cells(options.only)
+    if options.what == "codes":
+        cells = [(CODE, code) for code in CODE_FAULTS if not options.only or code in options.only]
     kinds = list(dict.fromkeys(kind for kind, _ in cells))
     if options.what == "clean":
         run_clean(log, kinds, options.runs, options.rows)
     for kind, fault in cells if options.what != "clean" else ():
-        if options.what == "planted":
+        if options.what in {"planted", "codes"}:
             run_sizes(log, kind, fault, options.runs)
         else:
             run_planted(log, kind, fault, options.runs, ROWS[kind, fault], give_up=False)

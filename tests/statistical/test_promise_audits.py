@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.code_worlds import CODE_FAULTS, audit_code, has_code
 from benchmarks.promise_worlds import FAULTS, KINDS, ROWS, audit_world, is_found
 from scipy import stats
+
+from calipers.auditing.checks import CHECKS
 
 # The shares that the guide states, and how improbable a count below them must be to fail.
 ACCUSED, FOUND, SURE = 0.05, 0.95, 0.001
@@ -24,6 +27,29 @@ def found(kind: str, fault: str, runs: range) -> int:
 def test_every_fault_of_every_promise_has_its_rows() -> None:
     assert set(ROWS) == set(CELLS)
     assert {fault for _, fault in CELLS} == set(FAULTS)
+
+
+def test_every_code_has_rows_at_which_it_is_found() -> None:
+    known = {code for kind in KINDS.values() for codes in kind.codes.values() for code in codes}
+    every = {check.code for check in CHECKS} | {"CAL102", "CAL502"}  # the other sides of CAL101 and CAL501
+    assert known | set(CODE_FAULTS) == every - {"CAL604"}  # which describes and is never a fault
+
+
+def test_the_fault_of_a_code_is_found_at_its_rows() -> None:
+    runs = range(2)
+    hits = sum(
+        has_code(code, audit_code(code, fault.rows, seed))
+        for code, fault in CODE_FAULTS.items()
+        for seed in runs
+    )
+    assert hits >= stats.binom.ppf(SURE, len(runs) * len(CODE_FAULTS), FOUND)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", CODE_FAULTS)
+def test_the_fault_of_a_code_is_found_in_95_percent_of_100_audits(code: str) -> None:
+    hits = sum(has_code(code, audit_code(code, CODE_FAULTS[code].rows, seed)) for seed in range(100))
+    assert hits >= stats.binom.ppf(SURE, 100, FOUND)
 
 
 def test_kept_promises_are_left_alone() -> None:
