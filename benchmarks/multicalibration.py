@@ -184,7 +184,7 @@ def main() -> None:
             if stated is None:
                 print(f"| {name} | {way} | not installed | | | |", flush=True)
                 continue
-            y, stated = p.y[p.test], np.asarray(stated, dtype=float)
+            y = p.y[p.test]
             marginal = float(calibration_error(y, stated, n_draws=1, random_state=0))
             multi = multicalibration_error(y, stated, table_of(p, p.test), random_state=0)
             place, off = worst_slice(p, stated)

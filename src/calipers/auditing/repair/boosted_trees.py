@@ -46,7 +46,8 @@ class Trees:
         for first in range(0, len(values), _BLOCK):
             block = values[first : first + _BLOCK].T.copy()
             for t in range(len(self.feature)):
-                out[first : first + _BLOCK] += self.value[t].take(self._leaves(t, block))
+                # Indices of the native width: others are converted one by one.
+                out[first : first + _BLOCK] += self.value[t].take(self._leaves(t, block).astype(np.intp))
         return out
 
     def leaves(self, values: np.ndarray, tree: int = 0) -> np.ndarray:
@@ -74,8 +75,9 @@ class Trees:
             if threshold[node] == np.inf:
                 return left
             right = below(2 * node + 2, depth + 1) + np.uint8(2 ** (DEPTH - depth - 1))
-            side = columns[feature[node]] > threshold[node]
-            return side.view(np.uint8) if depth == DEPTH - 1 else np.where(side, right, left)
+            side = (columns[feature[node]] > threshold[node]).view(np.uint8)
+            # What np.where gives, several times as fast; leaves on the right have larger numbers.
+            return side if depth == DEPTH - 1 else left + side * (right - left)
 
         return np.broadcast_to(below(0, 0), columns.shape[1:])
 

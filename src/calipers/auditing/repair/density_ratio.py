@@ -66,7 +66,9 @@ class Shift:
         told = f"{float(self.test):.2f} of pairs told apart"
         if not self.found:
             return f"{self.new_rows.n} new rows: no shift of the features was found ({told})."
-        words = f"{self.new_rows.n} new rows have other features ({told}, p = {self.test.p_value:.2g})"
+        p = self.test.p_value or 0.0
+        chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+        words = f"{self.new_rows.n} new rows have other features ({told}, {chance})"
         if self.effective_rows is None:
             return f"{words}; nothing is weighted."
         return (
