@@ -77,6 +77,12 @@ def test_an_audit_is_drawn_as_its_table_of_promises() -> None:
     assert ax.get_title() == "Found 1 issue."
 
 
+def test_a_test_statistic_does_not_stand_among_shares() -> None:
+    rows = [{"promise": "sets", "slice": "time", "answer": "cannot tell", "value": 2.153}]
+    (text,) = plot({"kind": "Audit", "promises": rows}).texts
+    assert text.get_text() == "?"
+
+
 def test_an_audit_and_its_pictures_can_be_given_as_they_are() -> None:
     y = np.random.default_rng(0).normal(size=400)
     found = calipers.audit(y, intervals=np.tile([-1.6, 1.6], (400, 1)), random_state=0)

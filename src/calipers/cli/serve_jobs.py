@@ -11,11 +11,12 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from calipers.cli.options import COLUMN_OPTIONS
-from calipers.cli.serve_runs import RunStore
+from calipers.cli.serve_runs import Run, RunStore
 from calipers.cli.settings import Settings
 from calipers.exceptions import CalipersError, InputError
 from calipers.fields import FIELDS
@@ -150,11 +151,11 @@ class Workshop:
 
         if len(identities) < 2:
             raise InputError("choose two finished audits or more to compare them.")
-        runs = {}
+        runs: dict[str, Run] = {}
         for identity in identities:
             run = self.store.get(identity)
-            again = sum(name == run.name or name.startswith(f"{run.name} (") for name in runs)
-            runs[f"{run.name} ({again + 1})" if again else run.name] = run
+            names = chain([run.name], (f"{run.name} ({number})" for number in count(2)))
+            runs[next(name for name in names if name not in runs)] = run
         documents = {name: run.document for name, run in runs.items()}
         audits = {name: run.audit for name, run in runs.items() if run.audit is not None}
         if len(audits) < len(runs):

@@ -57,10 +57,13 @@ def plot_promises(document: Mapping[str, Any], *, ax: Any = None) -> Any:
 def _draw_cell(ax: Any, grid: PromiseTable, promise: str, part: str, at: tuple[int, int]) -> None:
     from matplotlib.patches import Rectangle
 
-    answer = grid.cell(promise, part).answer
+    cell = grid.cell(promise, part)
+    answer = cell.answer
     place = (at[0] - 0.47, at[1] - 0.46)
     ax.add_patch(Rectangle(place, 0.94, 0.92, facecolor=CELL_COLOURS[answer], edgecolor="none"))
-    words = f"{ANSWER_MARKS[answer]} {grid.number(promise, part)}".strip()
+    # Shares can be read beside each other; a test statistic would be taken for one.
+    is_share = cell.value is not None and 0.0 <= cell.value <= 1.0
+    words = f"{ANSWER_MARKS[answer]} {grid.number(promise, part) if is_share else ''}".strip()
     ax.text(*at, words, ha="center", va="center", fontsize=9)
 
 

@@ -114,6 +114,18 @@ def test_the_page_is_small(found: calipers.auditing.Audit) -> None:
     assert len(found.to_html().encode()) < 400_000
 
 
+def test_the_page_of_a_million_rows_is_small() -> None:
+    rng = np.random.default_rng(0)
+    y, group = rng.normal(size=1_000_000), rng.integers(0, 300, 1_000_000)
+    y[group == 7] *= 1.5
+    named = np.array([f"site number {i}" for i in range(300)])[group]
+    found = calipers.audit(
+        y, intervals=np.tile([-1.645, 1.645], (1_000_000, 1)), groups=named, random_state=0
+    )
+    assert [fault.code for fault in found.faults] == ["CAL201"]
+    assert len(found.to_html().encode()) < 400_000
+
+
 def test_markdown_escapes_the_bars_of_its_tables(found: calipers.auditing.Audit) -> None:
     text = found.to_markdown()
     assert "b\\|c" in text or "b|c" not in text
