@@ -249,7 +249,9 @@ class LossModel:
     def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
         """Expected losses; the variance of a new row is the mean one of the weighted reference."""
         old, fresh = (None, None) if tables is None else tables
-        fitted = self.fitted(weights, old)
+        # Under covariate shift a regression needs no weights, only the correction by its residuals does (it
+        # is doubly robust): few effective rows would make for a poor fit.
+        fitted = self.fitted(old)
         spread = np.average((self.realised - fitted.reference) ** 2, weights=weights)
         expected = fitted.of(new, fresh)
         return ExpectedLoss(
@@ -259,7 +261,7 @@ class LossModel:
             np.full(self.realised.size, spread),
         )
 
-    def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
+    def fitted(self, X: np.ndarray | None = None) -> Fitted:
         """The expected loss as a function of prediction and features."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -268,14 +270,14 @@ class LossModel:
             model = HistGradientBoostingRegressor(
                 max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=self.seed
             )
-            model.fit(inputs[~inside], self.realised[~inside], sample_weight=weights[~inside])
+            model.fit(inputs[~inside], self.realised[~inside])
             reference[inside] = model.predict(inputs[inside])
             maps.append(model.predict)
         return Fitted(reference, tuple(maps), _side_by_side)
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
         """Expected losses by the unweighted reference, for any rows; there is one loss only."""
-        fitted = self.fitted(np.ones(self.realised.size), X)
+        fitted = self.fitted(X)
         return lambda new, X_new: fitted.of(new, X_new)[:, None]
 
     def extremes(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -110,8 +110,9 @@ def mean_interval(
     centre = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. Its error is the
     mean of loss - m over new rows minus the weighted one over the reference: variances add. Each part counts
     its largest term twice; rare large losses otherwise make both too small when they have not shown. The
-    value takes the correction c only as far as it stands out from its variance v, max(0, 1 - v / c^2) of it
-    (positive-part shrinkage): with few effective rows it would bring more noise than it removes.
+    value takes the correction c only as far as it stands out from its own variance v, that of the weights
+    included, max(0, 1 - v / c^2) of it (positive-part shrinkage): with few effective rows it would bring more
+    noise than it removes.
     """
     weights = compared.weights / compared.weights.sum()
     expected = model.expected(compared.weights, new, compared.tables())
@@ -133,7 +134,8 @@ def mean_interval(
     half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom) * np.sqrt(variance))
     part = float(ratio / variance) if variance > 0 else 0.0
     shares = {"sampling": 1.0 - part, "weights": part}
-    kept = max(0.0, 1.0 - parts.sum() / correction**2) if correction else 0.0
+    doubt = parts.sum() + parts.max() + ratio
+    kept = max(0.0, 1.0 - doubt / correction**2) if correction else 0.0
     return MeanInterval(plain + kept * correction, plain + correction, half, shares)
 
 

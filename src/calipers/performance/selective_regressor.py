@@ -142,7 +142,7 @@ class SelectiveRegressor(MetaEstimatorMixin, BaseEstimator):
     def _certainty_of(self, intervals: np.ndarray) -> np.ndarray:
         if self.certainty is None:
             # Infinite intervals are the least certain ones.
-            return -np.minimum(intervals[:, 1] - intervals[:, 0], np.finfo(np.float64).max)
+            return np.asarray(-np.minimum(intervals[:, 1] - intervals[:, 0], np.finfo(np.float64).max))
         certainty = np.asarray(self.certainty(intervals), dtype=np.float64)
         if certainty.shape != (len(intervals),):
             raise InputError(
