@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.fuzz.calls import Tally, fuzz_call, fuzz_twin
 from tests.fuzz.files import fuzz_file
+from tests.fuzz.hostile_requests import fuzz_request, local_page
 from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.targets import SLOW, targets
 
@@ -25,10 +26,11 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     first = asked.seed if asked.seed is not None else int(time.time()) % 10**6
     print(f"fuzz: seeds from {first}", flush=True)
-    calls, twins, files, runs, every = Tally(), Tally(), Tally(), Tally(), list(targets())
+    calls, twins, files, requests, runs = Tally(), Tally(), Tally(), Tally(), Tally()
+    every = list(targets())
     begin, seed = time.monotonic(), first
     end = begin + 60 * asked.minutes
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, local_page(Path(folder)) as page:
         kill_many(Path(folder), range(first, first + asked.kills), runs, until=(begin + end) / 2)
         while time.monotonic() < end:
             for target in every:
@@ -37,14 +39,14 @@ def main(arguments: list[str]) -> int:
                     fuzz_twin(target, seed, twins)
             for number in range(FILES_PER_ROUND):
                 fuzz_file(Path(folder), seed * FILES_PER_ROUND + number, files)
+                fuzz_request(page, seed * FILES_PER_ROUND + number, requests)
             seed += 1
             if seed % REPORT_ROUNDS == 0:
                 print(f"fuzz: seed {seed}: {calls.outcomes} {twins.outcomes} {files.outcomes}", flush=True)
-    print(
-        f"calls {calls.report()}\nbeside twins {twins.report()}\nfiles {files.report()}\nkilled runs {runs.report()}"
-    )
+    print(f"calls {calls.report()}\nbeside twins {twins.report()}\nfiles {files.report()}")
+    print(f"requests {requests.report()}\nkilled runs {runs.report()}")
     print(f"fuzz: seeds {first} to {seed - 1}")
-    return 1 if calls.failures or twins.failures or files.failures or runs.failures else 0
+    return 1 if any(tally.failures for tally in (calls, twins, files, requests, runs)) else 0
 
 
 if __name__ == "__main__":

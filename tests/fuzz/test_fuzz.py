@@ -13,13 +13,14 @@ from calipers.exceptions import InputError
 from calipers.metrics import coverage_gap, metric_entries
 from tests.fuzz.calls import Plan, Tally, Target, fuzz_call, fuzz_twin, run_call, shrink
 from tests.fuzz.files import fuzz_file
+from tests.fuzz.hostile_requests import fuzz_request, local_page
 from tests.fuzz.killed_runs import kill_many
 from tests.fuzz.metric_twins import WITHOUT
 from tests.fuzz.targets import LEFT_OUT, SLOW, public_callables, targets
 from tests.fuzz.twins import TWINS
 
 TARGETS = list(targets())
-SEEDS, TWIN_SEEDS, FILES, KILLS = range(4), range(12), range(60), range(6)
+SEEDS, TWIN_SEEDS, FILES, KILLS, REQUESTS = range(4), range(12), range(60), range(6), range(80)
 # Their twins speak of fewer values, more events, or scores off 0 and 1, than the example has.
 SPECIAL = {"calibration_slope", "feature_stratified_coverage", "multicalibration_error"}
 
@@ -91,6 +92,17 @@ def test_malformed_files_are_answered_or_refused(tmp_path: Path) -> None:
         fuzz_file(tmp_path, seed, tally)
     assert not tally.failures, tally.report()
     assert tally.outcomes["exit 2"] > 10
+
+
+@pytest.mark.filterwarnings("ignore:Using `httpx` with")
+def test_hostile_requests_are_answered_or_refused(tmp_path: Path) -> None:
+    pytest.importorskip("starlette.testclient", reason="the local page needs calipers[serve]")
+    tally = Tally()
+    with local_page(tmp_path) as client:
+        for seed in REQUESTS:
+            fuzz_request(client, seed, tally)
+    assert not tally.failures, tally.report()
+    assert tally.outcomes["4xx"] > 20
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

@@ -50,8 +50,7 @@ def _batch_value(loss: Loss, estimator: Any, rows: Rows) -> float:
 
 
 def _numbers(value: Any) -> np.ndarray:
-    array = np.asarray(value, dtype=np.float64)
-    return one_column(array)
+    return np.asarray(one_column(np.asarray(value, dtype=np.float64)))
 
 
 def _refuse_nan(values: np.ndarray) -> np.ndarray:
