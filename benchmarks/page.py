@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import bars, exponents, instructions, league, readers
+from benchmarks import bars, exponents, instructions, league, readers, small_calls
 from benchmarks.environments import ROOT
 from benchmarks.profiles import far_cells
 from benchmarks.store import Run
@@ -56,6 +56,7 @@ def page(run: Run) -> str:
         "## Installed\n\n" + INSTALLED + "\n\n" + table_or(install_cells(run.measurements), "Not measured."),
         "## Growth\n\n" + GROWTH + "\n\n" + markdown_table(growth_cells(run.measurements)),
         "## Rows and labels\n\n" + exponent_part(),
+        "## Small calls\n\n" + small_call_part(),
         "## Traps\n\n" + TRAPS + "\n\n" + league_part(run),
         "## Our own cost\n\n" + markdown_table(own_cells(run.measurements)),
         "## Instructions\n\n" + instruction_part(),
@@ -163,6 +164,19 @@ def exponent_part() -> str:
     labels = f"\n\nThe same in the number of labels, {exponents.ROWS_OF_TABLES:,} rows:\n\n"
     rows, columns = (markdown_table(exponents.table(key)) for key in ("rows", "labels"))
     return opening + rows + labels + columns
+
+
+def small_call_part() -> str:
+    """The stored times of calls on few rows."""
+    stored = small_calls.load()
+    if not stored:
+        return "No stored run: `python -m benchmarks.small_calls` makes one."
+    opening = (
+        f"{stored['machine']['processor']}, {stored['date']} UTC, {stored['load']:.0f} processes on "
+        f"{stored['machine']['cores']} cores: other work raises the CPU time of a call by up to a half. "
+        "Median of many calls, with all checks, interval and test.\n\n"
+    )
+    return opening + markdown_table(small_calls.table())
 
 
 def instruction_part() -> str:
