@@ -74,7 +74,8 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5, X_new: Any = None) -> R
         effective = effective_sample_size(test_rows.weights)
         shift = replace(shift, effective_rows=effective, audited_rows=audited.n)
     before = _again(audit, audited, "before", design.n_calibration)
-    after, changes = before, ()
+    after = before
+    changes: tuple[Change, ...] = ()
     if not rule.is_empty:
         after = _again(audit, rule.repaired(audited), "repaired", _calibration_rows(rule, design))
         changes = _changes(test_rows, rule.repaired(test_rows), rule, learnt, design)
