@@ -224,12 +224,12 @@ def write(found: Audit, outputs: Outputs, *, html: Path | None, markdown: Path |
     from calipers.report import render_html
 
     contents: dict[Path, Content] = {}
-    pages = [] if html is None else [html]
     if outputs.folder is not None:
         page, document, summary = (outputs.folder / name for name in NAMES)
+        contents[page] = render_html(found.to_dict(), place=page)
         contents |= {document: found.to_json(), summary: found.to_markdown()}
-        pages.append(page)
-    contents |= {page: render_html(found.to_dict(), place=page) for page in pages}
+    if html is not None:
+        contents[html] = render_html(found.to_dict(), place=html)
     if markdown is not None:
         contents[markdown] = found.to_markdown()
     return outputs.write(contents) if contents else None

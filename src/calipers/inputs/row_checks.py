@@ -381,6 +381,11 @@ def _is_missing(value: Any) -> bool:
         return isinstance(value, Decimal)
 
 
+def _refuse_missing_times(lost: np.ndarray, name: str) -> None:
+    if lost.any():
+        raise InputError(f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())}).")
+
+
 def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     """When each row happened, as numbers in the same order: numbers as they are, dates as microseconds.
 
@@ -394,11 +399,11 @@ def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     if values.ndim != 1 and values.shape[1:] != (1,):
         raise InputError(f"{name} must have one entry per row, got shape {values.shape}.")
     values = values.reshape(-1)
-    lost = np.isnat(values) if values.dtype.kind in "mM" else missing_mask(values)
-    if lost.any() and values.dtype.kind in "mMO":
-        raise InputError(f"{name} has {int(lost.sum())} missing values (first at row {int(lost.argmax())}).")
+    if values.dtype.kind == "O":
+        _refuse_missing_times(missing_mask(values), name)
     if values.dtype.kind in "OUS":
         values = parsed_times(values, name)
     if values.dtype.kind in "mM":
+        _refuse_missing_times(np.isnat(values), name)
         values = values.astype(f"{values.dtype.kind}8[us]").astype(np.int64)
     return np.ascontiguousarray(as_numpy(check_vector(values, name=name)), dtype=np.float64)

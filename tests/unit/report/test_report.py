@@ -93,8 +93,8 @@ def test_what_cannot_be_asked_is_one_line_per_remedy(found: calipers.auditing.Au
     remedies = what_to_add(found.to_dict())
     assert len({remedy for remedy, _ in remedies}) == len(remedies)
     page = found.to_html()
-    assert page.count("Does not apply to regression.") == 1
-    assert "mean loss against its bound, mean loss of groups against the bound" in page
+    assert page.count("It is asked of sets of labels.") == 1
+    assert "p-values of true labels, coverage of true classes" in page
 
 
 def test_prose_keeps_percentages_and_p_values_on_one_line() -> None:

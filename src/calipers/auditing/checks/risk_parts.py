@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,14 @@ def _groups(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
         Part(
             label=label, place=f"group {label}", named=f"of group {label}", phrase=f"In group {label}",
             mask=mask,
-            rows=lambda given, label=label: group_rows(given, label)[0],
+            rows=partial(_in_group, label=label),
         )
         for label, mask, _ in named
     ]  # fmt: skip
+
+
+def _in_group(rows: Rows, label: str) -> np.ndarray:
+    return group_rows(rows, label)[0]
 
 
 def _regions(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
@@ -150,7 +155,7 @@ def _regions(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
             found.append(
                 Part(
                     label=words, place=words, named=f"where {words}", phrase=f"Where {words}", mask=inside,
-                    rows=lambda given, conditions=conditions: region_mask(given, conditions),
+                    rows=partial(region_mask, conditions=conditions),
                 )
             )  # fmt: skip
     return found
@@ -177,10 +182,14 @@ def _along_difficulty(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Par
         Part(
             label=name, place=name, named=f"of the {name}", phrase=part_phrase(name, along),
             mask=codes == number,
-            rows=lambda given, number=number: parts_of(given[EASE], n_parts, None)[0] == number,
+            rows=partial(_in_part, number=number, n_parts=n_parts),
         )
         for number, name in enumerate(part_names(n_found))
     ]  # fmt: skip
+
+
+def _in_part(rows: Rows, number: int, n_parts: int) -> np.ndarray:
+    return np.asarray(parts_of(rows[EASE], n_parts, None)[0] == number)
 
 
 def _over_time(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
@@ -194,7 +203,7 @@ def _over_time(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
         found.append(
             Part(
                 label=time_words(first), place=where, named=where, phrase=where.capitalize(), mask=inside,
-                rows=lambda given, ends=(first, last): _between(given, *ends),
+                rows=partial(_between, first=first, last=last),
             )
         )  # fmt: skip
     return found
