@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from calipers.metrics.selective.certified_share import sequence_starts
 from tests.unit.metrics.adaptivity import brute_force
@@ -127,12 +128,12 @@ def recalibration_line(g: Given, w: np.ndarray) -> Reading:
         return None
     X, beta = np.column_stack([np.ones_like(p), np.log(p / (1 - p))]), np.zeros(2)
     for _ in range(60):
-        mu = 1 / (1 + np.exp(-X @ beta))
+        mu = expit(X @ beta)
         hessian = (X * (w * mu * (1 - mu))[:, None]).T @ X
         if not np.isfinite(hessian).all() or np.linalg.det(hessian) < 1e-9:
             return None
         beta = beta + np.linalg.solve(hessian, X.T @ (w * (y - mu)))
-    gradient = X.T @ (w * (y - 1 / (1 + np.exp(-X @ beta))))
+    gradient = X.T @ (w * (y - expit(X @ beta)))
     settled = np.abs(gradient).max() < 1e-9 and np.abs(beta).max() < 20
     return {"intercept": float(beta[0]), "slope": float(beta[1])} if settled else None
 
