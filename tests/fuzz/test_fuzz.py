@@ -75,6 +75,7 @@ MENDED = (
     ("calibration_slope", 500398969, (("probabilities", "tiny"),)),
     ("change_over_time", 500680860, (("time", "no columns"),)),
     ("audit of classes", 700040458, (("engine", "scalar 28"),)),
+    ("change_over_time", 850433860, (("time", "too large"),)),
     ("estimate_shift_weights", 500040986, (("X_old", "too large"),)),
 )
 

@@ -25,11 +25,11 @@ def parsed_times(values: np.ndarray, name: str) -> np.ndarray:
     """
     cells = values.astype(str) if values.dtype.kind == "S" else values
     kinds = {_kind(cell) for cell in cells.tolist()}
-    if kinds == {"a number"}:
-        return np.array([float(cell) for cell in cells])
     if len(kinds) > 1 and kinds != {"a date", "a time"}:
         raise InputError(f"{name} must hold times of one kind, got {' and '.join(sorted(kinds))}.")
     try:
+        if kinds == {"a number"}:
+            return np.array([float(cell) for cell in cells])
         if kinds & {"a time with a zone", "text with a zone"}:
             return np.array([_in_utc(cell) for cell in cells.tolist()], dtype="datetime64[us]")
         return np.asarray(cells.astype(str).astype("datetime64[us]"))

@@ -53,6 +53,10 @@ MIXED = {
     "a list of numbers and text": ([1, "2024"], "got a number and text"),
     "a missing one": (pd.Series([NOON, None]).dt.tz_localize("UTC"), r"1 missing values \(first at row 1\)"),
     "none": ([NOON, None], r"1 missing values \(first at row 1\)"),
+    "a number without end": (
+        [10**400, 1],
+        "must hold numbers, dates or text like 2024-05-31T12:00, got '1000",
+    ),
     "words": (["noon", "evening"], "text like 2024-05-31T12:00, got 'noon'"),
     "words with a zone": (["2024-99-31T12:00Z"], "text like 2024-05-31T12:00"),
 }
