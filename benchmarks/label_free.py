@@ -1,8 +1,8 @@
 """Estimates without labels on public data with real shift, side by side with NannyML's CBPE and DLE.
 
-Run with ``python -m benchmarks.label_free --data FOLDER [--repeats N]``. A model is trained and a reference
-labelled where the data come from; its performance on rows from elsewhere is estimated without their
-labels: Adult by native country, Covertype by wilderness area, the bike data by date. NannyML runs in its own
+Run with ``python -m benchmarks.label_free --data FOLDER [--repeats N] [--seed S]``. A model is trained
+and a reference labelled where the data come from; its performance on rows from elsewhere is
+estimated without their labels: Adult by native country, Covertype by wilderness area, the bike data by date. NannyML runs in its own
 environment (peers.toml) on the same predictions; its band is three sampling errors to each side, ours an
 interval at 95 %.
 """
@@ -80,10 +80,10 @@ CASES: dict[str, tuple[Callable[[str], Problem], tuple[str, ...]]] = {
 }
 
 
-def samples(problem: Problem, repeats: int, *, is_class: bool) -> Iterator[Sample]:
+def samples(problem: Problem, repeats: int, *, is_class: bool, seed: int = 0) -> Iterator[Sample]:
     """A model trained on some rows from here; the reference are others, the new rows come from elsewhere."""
     X, y, away = problem
-    values, rng = check_features(X).values, np.random.default_rng(0)
+    values, rng = check_features(X).values, np.random.default_rng(seed)
     for _ in range(repeats):
         here, there = rng.permutation(np.flatnonzero(~away)), rng.permutation(np.flatnonzero(away))
         train, reference, new = here[:TRAIN], here[-min(REFERENCE, here.size // 3) :], there[:NEW]
@@ -132,10 +132,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True)
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name, (load, losses) in CASES.items():
         is_class = losses[0] == "accuracy"
-        found = list(samples(load(options.data), options.repeats, is_class=is_class))
+        found = list(samples(load(options.data), options.repeats, is_class=is_class, seed=options.seed))
         theirs = peers(found, is_class=is_class)
         for loss in losses:
             metric, realise = REALISED[loss]

@@ -8,7 +8,7 @@ from calipers.engines.running import Engine, Progress, engine_of, run_states, si
 from calipers.engines.sources import Source
 from calipers.inference.state import State
 from calipers.performance import LabelFreePerformance
-from calipers.results import EstimateTable
+from calipers.results import Estimate, EstimateTable
 
 
 def estimate_without_labels(
@@ -65,4 +65,5 @@ def estimate_without_labels(
     states: dict[str, State] = {name: model.state(n_rows, origins) for name, model in models.items()}
     with unchanging_files(pieces):
         finished = run_states(states, pieces, engine_of(engine), progress or silent)
-    return EstimateTable({name: finished[name].finish() for name in models})
+    found = {name: finished[name].finish() for name in models}
+    return EstimateTable({name: one for name, one in found.items() if isinstance(one, Estimate)})

@@ -187,7 +187,7 @@ class LabelFreePerformance(BaseEstimator):
         point = isinstance(self.reference_model_, LossModel)
         new = _vector(probabilities, "prediction") if point else _two_columns(probabilities)
         self.check_statements_(new)
-        given = {"y_pred" if point else "probabilities": new}
+        given: dict[str, Any] = {"y_pred" if point else "probabilities": new}
         if X is not None:
             given["X"] = _features(X, len(new))
         state = self.state(len(new))
@@ -253,7 +253,8 @@ class LabelFreePerformance(BaseEstimator):
         if self._kind() == "ratio":
             return pilot_tables(self.loss)
         model = self.reference_model_
-        return (model.table if isinstance(model, LabelModel) else model.extremes,)
+        # The loss of a regression has no table of labels; its model knows the one loss there is.
+        return (model.table if isinstance(model, LabelModel) else np.asarray,)
 
     def estimate_of_(self, seen: Seen) -> Estimate:
         """The estimate from what was seen of the rows."""

@@ -107,7 +107,8 @@ def _area(model: LabelModel, new: np.ndarray, compared: Comparison) -> tuple[flo
     def derivative(P: np.ndarray) -> np.ndarray:
         below, above = half_ties(sums[0], P[:, 1]), ones - half_ties(sums[1], P[:, 1])
         # What a row adds with either label: its share of the pairs, less its share of the denominator.
-        return np.column_stack([above - area * ones, below - area * zeros]) / (ones * zeros)
+        added = np.column_stack([above - area * ones, below - area * zeros])
+        return np.asarray(added / (ones * zeros))
 
     # The mean of the derivative under the expected labels comes with the correction; only departures count.
     centre = float((chances * derivative(new)).sum(axis=1).mean())

@@ -71,7 +71,9 @@ class LabelFreeState(State):
     def __init__(self, estimator: LabelFreePerformance, n_rows: int, origins: Sequence[str]) -> None:
         model, features, seed = estimator.reference_model_, estimator.features_, estimator.seed_
         self.estimator, self.thinned = estimator, n_rows > SAMPLED_ROWS
-        self.support = features and ReferenceSupport(features, np.random.default_rng(seed))
+        self.support: ReferenceSupport | None = None
+        if features is not None:
+            self.support = ReferenceSupport(features, np.random.default_rng(seed))
         tables = estimator.pilot_tables_()
         self.pilot: Pilot | None = None
         if self.thinned:
