@@ -2,7 +2,8 @@
 
 Run with ``python -m benchmarks.label_free --data FOLDER [--repeats N] [--seed S]``. A model is trained
 and a reference labelled where the data come from; its performance on rows from elsewhere is
-estimated without their labels: Adult by native country, Covertype by wilderness area, the bike data by date. NannyML runs in its own
+estimated without their labels: Adult by native country, Covertype by wilderness area, the bike data by
+date. NannyML runs in its own
 environment (peers.toml) on the same predictions; its band is three sampling errors to each side, ours an
 interval at 95 %.
 """
