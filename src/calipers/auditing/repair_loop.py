@@ -23,6 +23,8 @@ from calipers.inputs.rows import Rows
 from calipers.performance import effective_sample_size
 
 FEWEST_ROWS = 200
+# Weighted rows are written out to at most so many.
+MOST_ROWS = 10_000_000
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
 # conformalise. More rows than the limit hardly change a choice.
 CHOICE_SHARE = 0.5
@@ -59,13 +61,17 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5, X_new: Any = None) -> R
     InputError
         With fewer than 200 rows.
     """
-    rows, design = audit.data, audit.design
+    rows, design = _unweighted(audit.data, audit.design), audit.design
     if rows.n < FEWEST_ROWS:
-        raise InputError(f"a repair needs at least {FEWEST_ROWS} rows, got {rows.n}.")
+        kept = " that were drawn by their weights" if audit.data.is_weighted else ""
+        raise InputError(f"a repair needs at least {FEWEST_ROWS} rows, got {rows.n}{kept}.")
     share = check_fraction(held_out, name="held_out", meaning="It is the share of rows that stays untouched")
     untouched = _random_part(rows, "repair", design, share)
-    codes = {finding.code for finding in audit.faults}
     test_rows, rest = rows.take(untouched), rows.take(~untouched)
+    # Importance weights leave an audit without exact tests: the drawn rows say what is wrong.
+    untested = audit.data.is_weighted and audit.data.repetitions() is None
+    asked = _again(audit, rest, "drawn", design.n_calibration) if untested else audit
+    codes = {finding.code for finding in asked.faults}
     shift = None if X_new is None else look_for_shift(rest, X_new, design.generator("shift"))
     rule, trials, learnt = _chosen(rest, design, codes, shift.new_rows if shift and shift.found else None)
     audited = test_rows
@@ -82,6 +88,23 @@ def repair_audit(audit: Audit, *, held_out: float = 0.5, X_new: Any = None) -> R
     return Repair(
         rule=rule, before=before, after=after, changes=changes, trials=tuple(trials), shift=shift
     )  # fmt: skip
+
+
+def _unweighted(rows: Rows, design: AuditDesign) -> Rows:
+    """Rows that count once each and are distributed as the weighted ones.
+
+    Thresholds and maps fitted to rows that count alike would be right for those, not for the weighted rows
+    that the audit is about. Whole numbers are repeated rows; rows of other weights are kept with a
+    probability in proportion to them.
+    """
+    if not rows.is_weighted:
+        return rows
+    if rows.repetitions() is not None:
+        return rows.written_out(MOST_ROWS)
+    weights = np.asarray(rows.weights)
+    return rows.take(draws(rows.keys(), "weights", design.seed) * weights.max() < weights).replace(
+        sample_weight=None
+    )
 
 
 def _like_the_new(rows: Rows, learnt: Design, design: AuditDesign) -> Rows:
