@@ -497,7 +497,10 @@ def test_intervals_of_one_width_are_called_that(shift: float) -> None:
     (answer,) = (q for q in alone.to_dict()["questions"] if q["question"] == "adaptive")
     assert answer["answer"] == "not asked"
     assert answer["sentence"].startswith("All intervals have one width: they call no row harder")
-    with_features = fault(calipers.audit(**rows, X=X, random_state=0), "CAL402").sentence
+    one_width = fault(calipers.audit(**rows, X=X, random_state=0), "CAL402")
+    with_features = one_width.sentence
+    assert one_width.evidence.name == "correlation of hardness and difficulty"
+    assert one_width.evidence.p_value == one_width.details["p_value"]
     assert "by the error that the features foretell, learnt on other rows" in with_features
     # The features tell where it misses, too: one fault is told once.
     assert with_features.endswith("but all intervals have one width, 4.100. This is part of CAL202.")

@@ -296,7 +296,8 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     ignored = high < FOLLOWS and float(difficulty) > 0
     return replace(
         base,
-        evidence=follows,
+        # What is tested where all sizes are one is that there is a difficulty to follow.
+        evidence=follows if np.ptp(size) else difficulty,
         # Two things must hold: difficulty is real (tested), and the sizes surely do not follow it.
         p_value=difficulty.p_value if ignored else 1.0,
         # Difficulty that hardly shows in the outcomes is nothing that sizes must follow: a note.
