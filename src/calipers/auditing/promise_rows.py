@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -205,21 +205,23 @@ def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
     return found
 
 
-def _maps(odds: np.ndarray) -> Iterator[np.ndarray]:
+def _maps(odds: np.ndarray) -> list[np.ndarray]:
     """Features of maps from the plainest on; each holds the ones before it."""
     values, at = np.unique(odds, return_inverse=True)
     constant = np.ones((len(odds), 1))
     if len(values) == 1:
-        yield constant
-        return
+        return [constant]
     line = np.column_stack([constant, odds])
-    yield line
+    if len(values) == 2:
+        return [line]
     if len(values) <= _FEW_VALUES:
-        if len(values) > 2:
-            yield (at[:, None] == np.arange(len(values))).astype(float)
-        return
-    for n_knots in _KNOTS:
-        if len(odds) >= _ROWS_PER_KNOT * n_knots:
-            knots = np.unique(np.quantile(odds, np.arange(1, n_knots + 1) / (n_knots + 1)))
-            inside = knots[(knots > values[0]) & (knots < values[-1])]
-            yield np.column_stack([line, np.maximum(0.0, odds[:, None] - inside)])
+        return [line, (at[:, None] == np.arange(len(values))).astype(float)]
+    counts = [n_knots for n_knots in _KNOTS if len(odds) >= _ROWS_PER_KNOT * n_knots]
+    return [line, *(_spline(line, odds, values, n_knots) for n_knots in counts)]
+
+
+def _spline(line: np.ndarray, odds: np.ndarray, values: np.ndarray, n_knots: int) -> np.ndarray:
+    """Linear pieces between equally spaced quantiles."""
+    knots = np.unique(np.quantile(odds, np.arange(1, n_knots + 1) / (n_knots + 1)))
+    inside = knots[(knots > values[0]) & (knots < values[-1])]
+    return np.column_stack([line, np.maximum(0.0, odds[:, None] - inside)])
