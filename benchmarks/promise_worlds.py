@@ -242,7 +242,9 @@ _ROWS: dict[str, dict[str, int]] = {
         "all rows": 600, "group": 1500, "intersection": 1500,
         "region": 1500, "difficulty": 1000, "time": 1500,
     },
-    "loss": {"all rows": 400, "group": 400, "intersection": 400, "time": 400},
+    "loss": {
+        "all rows": 400, "group": 400, "intersection": 400, "region": 400, "difficulty": 400, "time": 400,
+    },
 }  # fmt: skip
 ROWS = {(kind, fault): rows for kind, by_fault in _ROWS.items() for fault, rows in by_fault.items()}
 
@@ -259,8 +261,6 @@ def audit_world(kind: str, fault: str | None, n: int, seed: int, *, features: bo
     if features is None:
         features = planted is None or planted.features
     given = s.arguments(features=features) | made.make(rng, s, gap)
-    if kind == "loss":  # nothing is asked along them
-        given = {name: value for name, value in given.items() if name not in {"ease", "X"}}
     return calipers.audit(**given, alpha=ALPHA, random_state=seed)
 
 

@@ -321,7 +321,7 @@ def _forecast(finding: Any, audit: Any, plain: Plain) -> list[float]:
 
 def _surest(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """The share of the surest rows, the error they are certified for, and the error of all rows."""
-    certainty, right = plain.top() if plain.P is not None else (_certainty(plain), plain.covered)
+    certainty, right = plain.surest()
     overall = float(1 - right.mean())
     if finding.evidence is None:
         return [overall]
@@ -331,14 +331,6 @@ def _surest(finding: Any, audit: Any, plain: Plain) -> list[float]:
     # What is certified cannot be worse than what is seen.
     assert float(1 - right[kept].mean()) <= risk
     return [np.floor(1000 * float(kept.mean())) / 1000, risk, overall, abs(lowest), 0.95]
-
-
-def _certainty(plain: Plain) -> np.ndarray:
-    """How sure rows without probabilities say they are."""
-    if plain.given.get("promised") is not None:
-        return np.asarray(plain.given["promised"], dtype=float)
-    own_ease = plain.intervals is None and plain.ease is not None
-    return plain.ease if own_ease else -np.asarray(plain.size, dtype=float)
 
 
 _OF_CODE = {

@@ -172,6 +172,14 @@ class Plain:
             return stated, happened.astype(float)
         return np.minimum(self.P.max(axis=1), 1.0), self.right.astype(float)
 
+    def surest(self) -> tuple[np.ndarray, np.ndarray]:
+        """How sure every row says it is, and whether what it says came true."""
+        if self.P is not None or self.given.get("promised") is not None:
+            return self.top()
+        own_ease = self.intervals is None and self.ease is not None
+        certainty = self.ease if own_ease else -np.asarray(self.size, dtype=float)
+        return certainty, np.asarray(self.covered, dtype=float)
+
     @cached_property
     def loss(self) -> np.ndarray:
         """The loss of the forecast: errors of the top label, errors of the middle, or misses."""

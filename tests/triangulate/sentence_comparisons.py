@@ -191,12 +191,12 @@ def _beyond_bound(finding: Any, audit: Any, plain: Plain) -> Claims:
 
 
 def _surest(finding: Any, audit: Any, plain: Plain) -> Claims:
-    certainty, right = plain.top()
+    certainty, right = plain.surest()
     if found := re.search(r"surest ([\d.]+) % .* at ([\d.]+) % or less", finding.sentence):
         kept = certainty >= float(finding.evidence.details["lowest_kept"])
         yield "the error is smaller", float(1 - right[kept].mean()) <= float(found[2]) / 100
         yield "it is smaller than that of all rows", float(found[2]) / 100 < float(1 - right.mean())
-    yield "no probability is above 1", " 1 or more" not in finding.sentence
+    yield "no probability is above 1", "probability of 1 or more" not in finding.sentence
 
 
 _OF_FAULT = {

@@ -314,6 +314,8 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
+            # Equal sizes that nothing says should differ are no proof that sizes follow.
+            "descriptive": not np.ptp(size) and not ignored,
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },
     )
@@ -464,7 +466,6 @@ CHECKS = (
         question=QUESTION,
         needs=("prediction", "difficulty"),
         add=_ADD,
-        slices="difficulty",
         states=size_states,
         read=size_along_difficulty,
         on_sample=True,

@@ -211,8 +211,8 @@ def largest_excess_rule(
     >>> from calipers.inputs import check_features
     >>> from calipers.metrics.conditional.regions import largest_excess_rule
     >>> X = np.arange(200.0)[:, None]
-    >>> largest_excess_rule(check_features(X), (X[:, 0] > 150) * 3.0, min_mass=0.05)
-    ('x0 > 150', [('x0', '>', 150.0)])
+    >>> largest_excess_rule(check_features(X), (X[:, 0] > 149) * 3.0, min_mass=0.05)
+    ('x0 > 149', [('x0', '>', 149.0)])
     """
     known = features.take(np.arange(min(len(features), _MOST_SEARCHED)))
     departure = values[: len(known)] - values[: len(known)].mean()
