@@ -124,14 +124,30 @@ class Plain:
 
     @staticmethod
     def corrected(happened: np.ndarray, stated: np.ndarray) -> np.ndarray:
-        """Stated probabilities by the logistic map that fits all rows best; certainties as they are."""
+        """Stated probabilities by the logistic map of all rows, or by the spline that beats it; 0 and 1 stay."""
+        from scipy import stats
         from sklearn.linear_model import LogisticRegression
 
         inner = (stated > 0) & (stated < 1)
-        odds = np.clip(np.log(stated[inner] / (1 - stated[inner])), -16, 16)[:, None]
+        z, odds = happened[inner].astype(float), np.clip(np.log(stated[inner] / (1 - stated[inner])), -16, 16)
+        values = np.unique(odds)
+        maps = [(odds[:, None], 2)]
+        if 2 < len(values) <= 8:
+            maps.append(((odds[:, None] == values).astype(float), len(values)))
+        for count in (1, 3, 7) if len(values) > 8 else ():
+            knots = np.unique(np.quantile(odds, np.linspace(0, 1, count + 2)[1:-1]))
+            knots = knots[(knots > values[0]) & (knots < values[-1])]
+            if len(odds) >= 50 * count:
+                columns = np.column_stack([odds, np.maximum(0, odds[:, None] - knots)])
+                maps.append((columns, 2 + len(knots)))
+        best, terms = np.sum(np.log(np.where(z == 1, 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))))), 0
         found = stated.copy()
-        model = LogisticRegression(C=1e9, tol=1e-9, max_iter=5000).fit(odds, happened[inner])
-        found[inner] = model.predict_proba(odds)[:, 1]
+        for columns, own in maps:
+            model = LogisticRegression(C=1e9, tol=1e-10, max_iter=20_000).fit(columns, z)
+            p = model.predict_proba(columns)[:, 1]
+            likelihood = np.sum(np.log(np.where(z == 1, p, 1 - p)))
+            if stats.chi2.sf(2 * max(0.0, likelihood - best), own - terms) <= 0.05:
+                best, terms, found[inner] = likelihood, own, p
         return found
 
     def place(self, words: str) -> np.ndarray | None:
