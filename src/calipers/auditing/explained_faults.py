@@ -54,8 +54,14 @@ def told_once(
 
 
 def _is_about_probabilities(finding: Finding) -> bool:
-    """Whether the promise follows from stated probabilities, which then are what is wrong."""
-    return str(finding.details.get("promise", "")).startswith((IMPLIED_SETS, PER_ROW))
+    """Whether the promise follows from stated probabilities, which then are what is wrong.
+
+    Promises per row are probabilities themselves: over all rows two checks ask the same of them.
+    """
+    promise = str(finding.details.get("promise", ""))
+    return promise.startswith(IMPLIED_SETS) or (
+        promise.startswith(PER_ROW) and finding.code in {"CAL101", "CAL102"}
+    )
 
 
 def _fold_times(found: dict[str, Finding], vanishes: Callable[[str, str], bool] | None) -> None:

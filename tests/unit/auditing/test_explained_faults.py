@@ -40,6 +40,9 @@ def test_promises_per_row_that_are_off_are_told_once() -> None:
     coverage, probabilities = found
     assert (coverage.severity, probabilities.severity) == ("note", "warning")
     assert coverage.sentence.endswith("This is part of CAL501.")
+    # Hard rows that are off are a place, not another view of all rows.
+    found = told_once([fault("CAL401", promise=PER_ROW), fault("CAL501", promise=PER_ROW)], binary=False)
+    assert [finding.severity for finding in found] == ["warning", "warning"]
 
 
 @pytest.mark.parametrize("severities", [("issue", "warning"), ("warning", "issue"), ("issue", "note")])
