@@ -79,7 +79,7 @@ def what_to_add(check: Check, design: Design) -> str:
     """The inputs that the check lacks: the prediction alone, or what the check itself asks for."""
     if design.task not in check.tasks:
         own = " or ".join(_OF_TASK[task] for task in check.tasks if task != "outcomes")
-        return f"It is asked of {own}."
+        return f"This can be asked of {own} only."
     if not check.once and not design.promises_of(check.kinds):
         return _ADD_PROBABILITIES[design.task] if check.question == "probabilities" else _ADD_PREDICTION
     lacking = set(check.needs) - design.have

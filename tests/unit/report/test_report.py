@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_is_one_line_per_remedy(found: calipers.auditing.Au
     remedies = what_to_add(found.to_dict())
     assert len({remedy for remedy, _ in remedies}) == len(remedies)
     page = found.to_html()
-    assert page.count("It is asked of sets of labels.") == 1
+    assert page.count("This can be asked of sets of labels only.") == 1
     assert "p-values of true labels, coverage of true classes" in page
 
 

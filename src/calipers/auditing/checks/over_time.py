@@ -158,7 +158,7 @@ def _numbers(
     shares = [float(side.kept[mask].mean()) for mask in (~after, after)]
     means = [float(side.promised[mask].mean()) for mask in (~after, after)]
     evidence = Estimate(
-        **(change.to_dict() | {"name": f"change over time{promise.tag} ({promise.name})", "p_value": p}
+        **(change.to_dict() | {"name": f"change over time in standard errors ({promise.name})", "p_value": p}
            | ({} if p is not None else {"reason": FEW_CLUSTERS}))
     )  # fmt: skip
     return {
