@@ -216,7 +216,7 @@ _ROWS: dict[str, dict[str, int]] = {
     "one class": {"class": 1000},
     "intervals": {
         "all rows": 600, "group": 600, "intersection": 600,
-        "region": 1000, "difficulty": 1000, "time": 600,
+        "region": 1000, "difficulty": 1000, "time": 1000,
     },
     "sets": {
         "all rows": 600, "group": 400, "intersection": 600,
@@ -230,9 +230,9 @@ _ROWS: dict[str, dict[str, int]] = {
         "all rows": 400, "group": 400, "intersection": 400,
         "region": 1000, "difficulty": 600, "time": 1000,
     },
-    "PIT": {  # the region as for quantiles
+    "PIT": {
         "all rows": 400, "group": 400, "intersection": 400,
-        "region": 1000, "difficulty": 600, "time": 600,
+        "region": 1500, "difficulty": 600, "time": 600,
     },
     "promised": {
         "all rows": 1000, "group": 1000, "intersection": 1000,
