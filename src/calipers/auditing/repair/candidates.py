@@ -52,7 +52,7 @@ class Candidate:
     fit : callable
         Thresholds from calibration rows and their scores; None where they cannot be had.
     guaranteed : int
-        Partitions in whose every cell coverage is guaranteed.
+        Partitions of the comparison in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
     weighted : bool
@@ -106,7 +106,7 @@ def learn_design(rows: Rows, rng: np.random.Generator, new_rows: Rows | None = N
     scores: list[Any] = _plain_scores(rows)
     further: dict[str, Any] = {}
     if rows.given.get("X") is not None and rows.n >= FEWEST_TREE_ROWS:
-        codes = FeatureCodes.of(rows)
+        codes = FeatureCodes.of(rows, with_statements=True)
         values = codes.values(rows)
         further |= _feature_partitions(rows, codes, values, scores[0], rng)
         if rows.task == "regression":
@@ -192,9 +192,10 @@ def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
     """All candidates, plainest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
     partitions: list[Any] = [AllRows(), *design.groups, *design.further.values()]
+    slices = design.slices()
     for score in design.scores:
         for partition in partitions:
-            name, cells = f"{score.words}, {partition.title}", int(not isinstance(partition, AllRows))
+            name, cells = f"{score.words}, {partition.title}", int(partition in slices)
             fit = _cells_fit(partition, wants_p_values)
             yield Candidate(name, score, fit, cells, partition in design.groups)
             if design.ratio is not None:

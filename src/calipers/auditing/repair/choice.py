@@ -23,6 +23,8 @@ TENTHS = 10
 # Shortfalls that differ by less, and sizes that differ by less than this share, count as equal.
 SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
+# What a guarantee in every group may cost.
+GROUP_PRICE = 0.2
 # Findings about slices; the first is about groups.
 SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 
@@ -59,7 +61,7 @@ class Trial:
     excess : float
         By how much all rows are covered more often than promised, beyond noise.
     guaranteed : int
-        Partitions in whose every cell coverage is guaranteed.
+        Partitions of the comparison in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
     weighted : bool
@@ -146,15 +148,19 @@ def choose_thresholds(
     parts: Sequence[ChoiceRows], rule: RepairRule, rng: np.random.Generator, *, codes: set[str]
 ) -> tuple[list[str], list[Trial]]:
     """Names of the candidates, the best first for these faults, and all trials."""
-    changed: dict[str, list[tuple[Rows, list[Slices]]]] = {}
+    tried: list[dict[str, tuple[Rows, list[Slices]]]] = []
     known: dict[str, Candidate] = {}
     for part in parts:
         fold = rng.permutation(part.rows.n) % FOLDS
         slices = slices_by_partition(part.rows, part.design.slices())
+        tried.append({})
         for candidate in candidates(part.design, part.rows):
             if (new := _cross_fitted(candidate, part.rows, rule, fold, rng)) is not None:
-                changed.setdefault(candidate.name, []).append((part.design.weighted(new), slices))
-                known[candidate.name] = candidate
+                tried[-1][candidate.name] = part.design.weighted(new), slices
+                known.setdefault(candidate.name, candidate)
+    # Where one part taught no spread, no risk or no region, a candidate does what the plainest one does.
+    plainest = next(iter(known), "")
+    changed = {name: [own.get(name, own.get(plainest)) for own in tried] for name in known}
     trials = [
         replace(
             _coverage_trial(name, new),
@@ -163,7 +169,7 @@ def choose_thresholds(
             weighted=known[name].weighted,
         )
         for name, new in changed.items()
-        if len(new) == len(parts)
+        if None not in new
     ]
     if not trials:
         return [], []
@@ -255,25 +261,28 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     best = min((trials[i] for i in pool), key=lambda trial: trial.shortfall)
     able = [i for i in pool
             if trials[i].shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
+    least = min(_price(trials[i]) for i in able)
     if GROUP_CODE in codes:
-        able = [i for i in able if trials[i].in_groups] or able
-    smallest = min(trials[i].mean_size or 0.0 for i in able)
-    near = [i for i in able if (trials[i].mean_size or 0.0) <= smallest + SAME_SIZE * abs(smallest)]
-    first = max(near, key=lambda i: trials[i].guaranteed) if codes & SLICE_CODES else near[0]
+        able = [i for i in able if trials[i].in_groups and _price(trials[i]) <= (1 + GROUP_PRICE) * least] or able
+        least = min(_price(trials[i]) for i in able)
+    near = [i for i in able if _price(trials[i]) <= least + SAME_SIZE * abs(least)]
+    if codes & SLICE_CODES:
+        most = max(trials[i].guaranteed for i in near)
+        near = sorted((i for i in near if trials[i].guaranteed == most), key=lambda i: _price(trials[i]))
+    first = near[0]
     others = sorted(range(len(trials)), key=lambda i: (i not in able, i not in pool, trials[i].shortfall))
     return [first, *(i for i in others if i != first)]
 
 
-def _comparable(trials: list[Trial]) -> list[int]:
-    """Those for new rows with other features, where there are such; of them those that do not state too much.
+def _price(trial: Trial) -> float:
+    """The interval score, which asks for the right width of every row; for sets, which have none, the size."""
+    return trial.scores.get("interval score", trial.mean_size or 0.0)
 
-    Stating everything never falls short: more coverage of all rows than was promised, beyond noise, and
-    infinite intervals are no evidence for a candidate.
-    """
+
+def _comparable(trials: list[Trial]) -> list[int]:
+    """Those for new rows with other features, where there are such; of them those with finite sizes."""
     pool = [i for i, trial in enumerate(trials) if trial.weighted] or list(range(len(trials)))
-    pool = [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
-    least = min(trials[i].excess for i in pool)
-    return [i for i in pool if trials[i].excess <= least + SAME_SHORTFALL]
+    return [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
