@@ -125,7 +125,7 @@ def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
 
 
 def next_commands(found: Audit, options: Sequence[str] = ()) -> list[str]:
-    """What to type next, where the rows came from one file: a repair, the report and the rows behind faults."""
+    """What to type next, where the rows came from one file: repair, report and rows of the faults."""
     if not found.origin or not found.faults or not Path(found.origin).is_file():
         return []
     words = shlex.join([found.origin, *options])

@@ -322,7 +322,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
 
 
 def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """The ease that was given or the largest probability; else the errors that a model of the features predicts."""
+    """The ease that was given or the largest probability; else the errors predicted from the features."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return rows[EASE].astype(float), measure_words(m.design)
     # Copies of one row must not be on both sides of the split, so weights have no such ease.

@@ -200,7 +200,7 @@ class ForetoldCells:
     @property
     def words(self) -> str:
         """What the cells are."""
-        return f"a threshold for each of {len(self.edges) + 1} levels of the coverage predicted from the features"
+        return f"a threshold for each of {len(self.edges) + 1} levels of coverage predicted from the features"
 
     def cells(self, rows: Rows) -> np.ndarray:
         """The part of every row, safest first."""
