@@ -47,7 +47,7 @@ def escape(text: str) -> str:
 
 def say(text: object = "") -> None:
     """Print on standard output; control characters are written out."""
-    print(printable(str(text)))
+    print(printable(str(text)), flush=True)
 
 
 def say_json(text: str) -> None:

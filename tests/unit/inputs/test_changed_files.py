@@ -13,6 +13,7 @@ import pytest
 
 from calipers.exceptions import InputError
 from calipers.inputs.files import read_table
+from calipers.inputs.files.file_patterns import distinct
 from calipers.inputs.files.formats import FORMATS, write_table
 from calipers.inputs.files.readers import open_file
 
@@ -81,6 +82,22 @@ def test_the_name_of_a_file_is_no_pattern_and_no_address(name: str, ending: str,
     place = str(tmp_path / f"{name}{ending}")
     write_table(pl.DataFrame({"y_true": [1, 2, 3]}), place)
     assert read_table(place)["y_true"].to_list() == [1, 2, 3]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_path_through_a_parent_folder_is_read(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "below")
+    write_table(pl.DataFrame({"y_true": [1, 2, 3]}), str(tmp_path / f"rows{ending}"))
+    write_table(pl.DataFrame({"y_true": [4]}), str(tmp_path / "elsewhere" / f"rows{ending}"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert read_table(f"../rows{ending}")["y_true"].to_list() == [1, 2, 3]
+    # The parent of a linked folder is that of the folder itself, as the operating system has it.
+    assert read_table(tmp_path / "link" / ".." / f"rows{ending}")["y_true"].to_list() == [4]
+    assert distinct([f"rows{ending}", f"../elsewhere/rows{ending}"]) == [f"rows{ending}"]
 
 
 def test_an_error_of_the_reader_names_the_file_as_it_was_given(tmp_path: Path) -> None:

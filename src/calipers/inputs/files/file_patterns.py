@@ -52,12 +52,12 @@ def distinct(files: Iterable[str]) -> list[str]:
     Examples
     --------
     >>> from calipers.inputs.files.file_patterns import distinct
-    >>> distinct(["logs/a.csv", "logs/./a.csv", "s3://bucket/a.csv"])
+    >>> distinct(["logs/a.csv", "logs/../logs/a.csv", "s3://bucket/a.csv"])
     ['logs/a.csv', 's3://bucket/a.csv']
     """
     known: dict[str, str] = {}
     for file in files:
-        known.setdefault(file if "://" in file else str(Path(file).absolute()), file)
+        known.setdefault(file if "://" in file else str(Path(file).resolve()), file)
     return list(known.values())
 
 
