@@ -280,8 +280,8 @@ def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str,
             return "sets", check_sets(array, name=name)
     if array.ndim != 2 or array.shape[1] != 2:
         raise InputError(
-            f"{name} must be bool (n, K) for sets or numbers (n, 2) for intervals, got {array.dtype} of shape "
-            f"{tuple(array.shape)}."
+            f"{name} must be bool (n, K) for sets or numbers (n, 2) for intervals, "
+            f"got {array.dtype} of shape {tuple(array.shape)}."
         )
     return "intervals", check_intervals(array, name=name)
 
