@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calipers.engines import FileSource
 from calipers.exceptions import InputError
 from calipers.inputs.files import read_table
 from calipers.inputs.files.file_patterns import distinct
@@ -30,6 +31,7 @@ def cut():
         with open(path, "r+b") as file:
             file.write(whole)
         time.sleep(0.05)
+from calipers.engines import FileSource
 from calipers.exceptions import InputError
 from calipers.inputs.files import read_table
 threading.Thread(target=cut, daemon=True).start()
@@ -107,3 +109,8 @@ def test_an_error_of_the_reader_names_the_file_as_it_was_given(tmp_path: Path) -
         read_table(place)
     assert "file:" not in str(caught.value)
     assert str(caught.value).startswith(f"{place} could not be read as parquet")
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"'a\\x00b\.csv' is no name of a file"):
+        list(FileSource("a\0b.csv").files())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,7 +59,8 @@ def distinct(files: Iterable[str]) -> list[str]:
     """
     known: dict[str, str] = {}
     for file in files:
-        known.setdefault(file if "://" in file else str(Path(file).resolve()), file)
+        place = file if "://" in file else _of_system(file, partial(os.path.realpath, file))
+        known.setdefault(place, file)
     return list(known.values())
 
 

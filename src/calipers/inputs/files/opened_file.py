@@ -38,4 +38,4 @@ def unmapped(path: str) -> str:
     >>> unmapped("s3://bucket/rows.csv"), unmapped("/data/rows 1.csv")
     ('s3://bucket/rows.csv', 'file:///data/rows%201.csv')
     """
-    return path if "://" in path or os.name == "nt" else Path(path).resolve().as_uri()
+    return path if "://" in path or os.name == "nt" else Path(os.path.realpath(path)).as_uri()
