@@ -21,7 +21,7 @@ from calipers.auditing.repair.partitions import (
     group_partitions,
 )
 from calipers.auditing.repair.scoring import IntervalScore, LabelScore
-from calipers.auditing.repair.thresholds import MOST_PATTERNS, fit_cells, fit_conditional
+from calipers.auditing.repair.thresholds import FEWEST_ROWS, MOST_PATTERNS, fit_cells, fit_conditional
 from calipers.auditing.repair.weighted_thresholds import fit_weighted
 from calipers.conformal import conformal_quantile
 from calipers.inputs.rows import Rows
@@ -36,7 +36,8 @@ _FLOOR = 0.05
 # Partitions beside the groups, in words.
 _WORDS = {"foretold": "predicted coverage", "difficulty": "difficulty"}
 
-Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
+# Calibration rows, their scores per level, the generator, and the fewest rows of a cell with a threshold.
+Fit = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,21 +228,29 @@ def _overlapping(design: Design) -> dict[str, list[Any]]:
 
 
 def _cells_fit(partition: Any, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores, fewest=fewest)
 
     return fit
 
 
 def _weighted_fit(partition: Any, ratio: DensityRatio, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_weighted(partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_weighted(
+            partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores, fewest=fewest
+        )
 
     return fit
 
 
 def _conditional_fit(partitions: list[Any]) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
         return fit_conditional(partitions, rows, scores, rows.alphas, rng)
 
     return fit

@@ -13,10 +13,13 @@ from calipers.auditing.repair.candidates import Candidate, Design, candidates
 from calipers.auditing.repair.partitions import Partition, group_partitions
 from calipers.auditing.repair.recalibration import recalibrations
 from calipers.auditing.repair.rule import RepairRule
+from calipers.auditing.repair.thresholds import FEWEST_ROWS
 from calipers.inputs.rows import Rows
 from calipers.results.formatting import format_number
 
 FOLDS = 2
+# Where thresholds are compared: more parts where each part would otherwise fit few rows.
+SMALL_FOLDS, SMALL_ROWS = 4, 500
 # Slices of fewer rows say too little to decide by.
 FEWEST_SLICE_ROWS = 30
 TENTHS = 10
@@ -110,8 +113,10 @@ def slices_of(rows: Rows, partitions: Sequence[Partition]) -> Slices:
     return [own for slices in slices_by_partition(rows, partitions)[1:] for own in slices]
 
 
-def slices_by_partition(rows: Rows, partitions: Sequence[Partition]) -> list[Slices]:
-    """All rows, the cells of every partition, and those of pairs of groups."""
+def slices_by_partition(
+    rows: Rows, partitions: Sequence[Partition], fewest: float = FEWEST_SLICE_ROWS
+) -> list[Slices]:
+    """All rows, the cells of every partition, and those of pairs of groups, that have rows enough."""
     cells = [(p, p.cells(rows)) for p in partitions]
     found: list[Slices] = [[("all rows", np.arange(rows.n))]]
     for partition, own in cells:
@@ -125,7 +130,7 @@ def slices_by_partition(rows: Rows, partitions: Sequence[Partition]) -> list[Sli
                 for k, b in enumerate(second.names())
             ]
             found.append(pairs)
-    return [[(name, which) for name, which in own if len(which) >= FEWEST_SLICE_ROWS] for own in found]
+    return [[(name, which) for name, which in own if len(which) >= fewest] for own in found]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,17 +150,27 @@ class ChoiceRows:
 
 
 def choose_thresholds(
-    parts: Sequence[ChoiceRows], rule: RepairRule, rng: np.random.Generator, *, codes: set[str]
+    parts: Sequence[ChoiceRows],
+    rule: RepairRule,
+    rng: np.random.Generator,
+    *,
+    codes: set[str],
+    n_calibration: int,
 ) -> tuple[list[str], list[Trial]]:
-    """Names of the candidates, the best first for these faults, and all trials."""
+    """Names of the candidates, the best first for these faults, and all trials.
+
+    The winner will be fitted to ``n_calibration`` rows; cells that then have a threshold have one here.
+    """
     tried: list[dict[str, tuple[Rows, list[Slices]]]] = []
     known: dict[str, Candidate] = {}
     for part in parts:
-        fold = rng.permutation(part.rows.n) % FOLDS
-        slices = slices_by_partition(part.rows, part.design.slices())
+        folds = FOLDS if part.rows.n >= SMALL_ROWS else SMALL_FOLDS
+        fold = rng.permutation(part.rows.n) % folds
+        fewest = FEWEST_ROWS * min(1.0, part.rows.n * (folds - 1) / folds / n_calibration)
+        slices = slices_by_partition(part.rows, part.design.slices(), FEWEST_SLICE_ROWS / len(parts))
         tried.append({})
         for candidate in candidates(part.design, part.rows):
-            if (new := _cross_fitted(candidate, part.rows, rule, fold, rng)) is not None:
+            if (new := _cross_fitted(candidate, part.rows, rule, fold, rng, fewest)) is not None:
                 tried[-1][candidate.name] = part.design.weighted(new), slices
                 known.setdefault(candidate.name, candidate)
     # Where one part taught no spread, no risk or no region, a candidate does what the plainest one does.
@@ -178,14 +193,19 @@ def choose_thresholds(
 
 
 def _cross_fitted(
-    candidate: Candidate, rows: Rows, rule: RepairRule, fold: np.ndarray, rng: np.random.Generator
+    candidate: Candidate,
+    rows: Rows,
+    rule: RepairRule,
+    fold: np.ndarray,
+    rng: np.random.Generator,
+    fewest: float,
 ) -> Rows | None:
     """Every row with new statements from the thresholds of the other folds."""
     parts, places = [], []
-    for k in range(FOLDS):
+    for k in range(int(fold.max()) + 1):
         fit, out = rows.take(fold != k), np.flatnonzero(fold == k)
         scores = [candidate.score.of_outcomes(fit, level) for level in range(len(rows.alphas))]
-        thresholds = candidate.fit(fit, scores, rng)
+        thresholds = candidate.fit(fit, scores, rng, fewest)
         if thresholds is None:
             return None
         own = replace(rule, probability_map=None, score=candidate.score, thresholds=thresholds)
