@@ -73,7 +73,9 @@ class Trees:
 
     def _leaves(self, tree: int, columns: np.ndarray) -> np.ndarray:
         leaf = np.zeros(columns.shape[1], dtype=np.uint8)
-        for feature, threshold in zip(self.feature[tree].tolist(), self.threshold[tree].tolist(), strict=True):
+        for feature, threshold in zip(
+            self.feature[tree].tolist(), self.threshold[tree].tolist(), strict=True
+        ):
             leaf += leaf
             leaf += (columns[feature] > threshold).view(np.uint8)
         return leaf
@@ -216,7 +218,13 @@ def one_tree(values: np.ndarray, y: np.ndarray, rng: np.random.Generator, *, lea
     kept = rng.permutation(len(y))[:MOST_ROWS]
     own, ones = y[kept].astype(float), np.ones(len(kept))
     splits, leaf = _split(
-        values[kept], own - own.mean(), ones, rng, depth=_REGION_DEPTH, tries=_REGION_TRIES, leaf_rows=leaf_rows
+        values[kept],
+        own - own.mean(),
+        ones,
+        rng,
+        depth=_REGION_DEPTH,
+        tries=_REGION_TRIES,
+        leaf_rows=leaf_rows,
     )
     if not splits:
         return no_trees(float(own.mean()))

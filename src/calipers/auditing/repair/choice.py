@@ -26,8 +26,10 @@ TENTHS = 10
 # Shortfalls that differ by less, and sizes that differ by less than this share, count as equal.
 SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
-# What a guarantee in every group may cost.
-GROUP_PRICE = 0.2
+# Coverage of all rows beyond the promise, and beyond noise, that even coverage may cost.
+MOST_EXCESS = 0.03
+# By which share a guarantee in every group may cost more.
+GROUP_PRICE = 0.5
 # Findings about slices; the first is about groups.
 SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 
@@ -175,7 +177,8 @@ def choose_thresholds(
                 known.setdefault(candidate.name, candidate)
     # Where one part taught no spread, no risk or no region, a candidate does what the plainest one does.
     plainest = next(iter(known), "")
-    changed = {name: [own.get(name, own.get(plainest)) for own in tried] for name in known}
+    changed = {name: [own[name if name in own else plainest] for own in tried] for name in known
+               if all(plainest in own for own in tried)}  # fmt: skip
     trials = [
         replace(
             _coverage_trial(name, new),
@@ -184,7 +187,6 @@ def choose_thresholds(
             weighted=known[name].weighted,
         )
         for name, new in changed.items()
-        if None not in new
     ]
     if not trials:
         return [], []
@@ -283,7 +285,9 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
             if trials[i].shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
     least = min(_price(trials[i]) for i in able)
     if GROUP_CODE in codes:
-        able = [i for i in able if trials[i].in_groups and _price(trials[i]) <= (1 + GROUP_PRICE) * least] or able
+        able = [
+            i for i in able if trials[i].in_groups and _price(trials[i]) <= (1 + GROUP_PRICE) * least
+        ] or able
         least = min(_price(trials[i]) for i in able)
     near = [i for i in able if _price(trials[i]) <= least + SAME_SIZE * abs(least)]
     if codes & SLICE_CODES:
@@ -295,14 +299,21 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
 
 
 def _price(trial: Trial) -> float:
-    """The interval score, which asks for the right width of every row; for sets, which have none, the size."""
+    """The interval score, which asks for the right width of every row; for sets the mean size."""
     return trial.scores.get("interval score", trial.mean_size or 0.0)
 
 
 def _comparable(trials: list[Trial]) -> list[int]:
-    """Those for new rows with other features, where there are such; of them those with finite sizes."""
+    """Those for new rows with other features, where there are such; of them those that do not state too much.
+
+    Stating everything never falls short: clearly more coverage of all rows than was promised and infinite
+    intervals are no evidence for a candidate. Some excess is the price of even coverage: where one label is
+    nearly always right, no set covers less.
+    """
     pool = [i for i, trial in enumerate(trials) if trial.weighted] or list(range(len(trials)))
-    return [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
+    pool = [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
+    least = min(trials[i].excess for i in pool)
+    return [i for i in pool if trials[i].excess <= least + MOST_EXCESS]
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:

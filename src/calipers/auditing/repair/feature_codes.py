@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +62,18 @@ class FeatureCodes:
     def values(self, rows: Rows) -> np.ndarray:
         """The features and what is stated (n, d) in single precision, as trees compare them."""
         values = np.empty((rows.n, len(self.names) + len(self.stated)), dtype=np.float32)
-        features = self._columns(rows.given.get("X")) if self.names else None
-        for j, (name, wanted) in enumerate(zip(self.names, self.categories, strict=True)):
-            at = features.names.index(name)
-            column = recode(features.values[:, at], features.categories[at], wanted)
+        for j, column in enumerate(self._coded(rows.given.get("X")) if self.names else ()):
             values[:, j] = np.where(np.isnan(column), self.medians[j], column)
         known = statements(rows) if self.stated else {}
         for j, name in enumerate(self.stated, start=len(self.names)):
             values[:, j] = known[name]
         return values
+
+    def _coded(self, X: Any) -> Iterator[np.ndarray]:
+        features = self._columns(X)
+        for name, wanted in zip(self.names, self.categories, strict=True):
+            at = features.names.index(name)
+            yield recode(features.values[:, at], features.categories[at], wanted)
 
     def _columns(self, X: Any) -> Features:
         if X is None:
