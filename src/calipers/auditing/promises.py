@@ -13,7 +13,7 @@ from typing import Any
 from calipers.arrays import frame_columns
 from calipers.inputs.derived_columns import PIT_LEVELS
 from calipers.inputs.rows import Rows
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_count, format_percent, format_rows, format_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class Promise:
 
     def kept_words(self, share: float, rows: float, all_rows: float) -> str:
         """How often it is kept in a part of the rows, against the promise and all rows, as a clause."""
-        where = f"{format_share(share)} of {rows:.0f} rows"
+        where = f"{format_share(share)} of {format_rows(rows)}"
         if self.kind == "quantile":
             return (
-                f"{format_share(share)} of {rows:.0f} outcomes lie at or below the stated "
+                f"{format_share(share)} of {format_count(rows)} outcomes lie at or below the stated "
                 f"{format_percent(self.promised)} quantile; over all rows {format_share(all_rows)}."
             )
         return (

@@ -314,8 +314,8 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
-            # Equal sizes that nothing says should differ are no proof that sizes follow.
-            "descriptive": not np.ptp(size) and not ignored,
+            # Equal sizes are no proof that sizes follow.
+            "descriptive": not np.ptp(size),
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },
     )

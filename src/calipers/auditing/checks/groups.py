@@ -23,7 +23,7 @@ from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
-from calipers.results.formatting import format_share
+from calipers.results.formatting import format_rows, format_share
 
 QUESTION = "everywhere"
 # A part may miss the promise by this many tolerances of the whole before anybody should act.
@@ -258,7 +258,7 @@ def _part_numbers(
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
-        f"{format_share(seen)} happened ({int(mask.sum())} rows)"
+        f"{format_share(seen)} happened ({format_rows(mask.sum())})"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
         + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),

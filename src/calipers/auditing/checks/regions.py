@@ -46,7 +46,7 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
         said = f"There are {misses} misses, too few to search for regions."
-        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
+        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
     clean = "No region of the features is clearly covered less often than the rest."
@@ -180,7 +180,7 @@ CHECKS = (
         title="regions of the features",
         question=QUESTION,
         needs=("X",),
-        add="Add X, the features of the rows, to find where coverage fails.",
+        add="Add X, the features of the rows, to find where promises fail.",
         slices="features",
         read=by_regions,
         on_sample=True,
