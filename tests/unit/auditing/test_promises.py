@@ -508,7 +508,7 @@ def test_intervals_of_one_width_are_called_that(shift: float) -> None:
     assert with_features.endswith("but all intervals have one width, 4.100. This is part of CAL202.")
 
 
-@pytest.mark.parametrize("draw", range(7, 11))
+@pytest.mark.parametrize("draw", [7, 16])
 def test_features_that_predict_nothing_leave_one_width_alone(draw: int) -> None:
     """Whether what the features predict agrees with the errors a little, by chance, or disagrees."""
     y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(draw).normal(size=(800, 3))
