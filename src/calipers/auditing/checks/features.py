@@ -31,7 +31,7 @@ from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
@@ -86,7 +86,7 @@ def by_features(m: Measurements, level: Promise) -> CheckResult:
     covered = m.rows_at(level)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
-        reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
+        reason = f"{format_rows(misses)} missed; {2 * FEWEST_MISSES} are needed to learn where misses happen."
         return CheckResult(
             code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
             rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses),
@@ -315,8 +315,8 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     if rare < _FEWEST_RARE:
         return replace(
             base,
-            not_applicable=f"The rarer outcome happened in {rare} rows; {_FEWEST_RARE} are needed to learn "
-            "where.",
+            not_applicable=f"The rarer outcome happened in {format_rows(rare)}; {_FEWEST_RARE} are needed to "
+            "learn where.",
             rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n, rare),
         )  # fmt: skip
     risk, *others = _excess_risks(m, level, side, code)

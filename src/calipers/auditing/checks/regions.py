@@ -20,7 +20,7 @@ from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
@@ -45,7 +45,7 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
-        said = f"There are {misses} misses, too few to search for regions."
+        said = f"{format_rows(misses)} missed: too few to search for regions."
         needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
