@@ -81,7 +81,8 @@ def test_out_writes_the_three_forms(faulty: str, tmp_path: Path) -> None:
 
 
 def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_path: Path) -> None:
-    (tmp_path / "calipers.toml").write_text('[audit]\nfail_on = "never"\nalpha = 0.3\n', encoding="utf-8")
+    # With the byte-order mark that editors of Windows write.
+    (tmp_path / "calipers.toml").write_text('[audit]\nfail_on = "never"\nalpha = 0.3\n', encoding="utf-8-sig")
     assert main(["audit", faulty, "--quiet"]) == 0
     assert main(["audit", faulty, "--quiet", "--fail-on", "issue", "--alpha", "0.1"]) == 1
 
@@ -91,7 +92,9 @@ def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_
     [
         ("[audit]\nalhpa = 0.1\n", "alhpa"),
         ("[audit\n", "is not valid TOML"),
-        ("[audit]\nseed = 'x'\n", "seed"),
+        ("[audit]\nseed = 'x'\n", "unable to parse string as an integer, got 'x'"),
+        ("[audit]\nalpha = [0.1, 'a']\n", "[audit] alpha of calipers.toml: "),
+        ("[audit]\nalpha = [0.1, 'a']\n", ", got [0.1, 'a']"),
         ("alpha = 0.2\n", "has no place for 'alpha'; settings stand in the section [audit]"),
         ("[audti]\nalpha = 0.2\n", "has no place for 'audti'"),
         ("[audit]\n[measure]\nalpha = 0.2\n", "has no place for 'measure'"),

@@ -129,10 +129,8 @@ def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
         return np.asarray(_plain_column(values))
     try:
         array = np.asarray(values)
-    except ValueError as error:
-        raise InputTypeError(
-            f"{name} must be rectangular: its rows have different lengths ({error})."
-        ) from None
+    except ValueError:
+        raise InputTypeError(f"{name} must be rectangular: its rows have different lengths.") from None
     return np.array(values, dtype=object) if _loses_kinds(values, array) else array
 
 

@@ -64,14 +64,14 @@ def deviation_picture(
         np.maximum(share * (1 - share), 1 / rows) / rows
     )
     curve = Curve(
-        name=f"happened minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
-        high=y + half, confidence=confidence, x_label=kind, y_label="happened minus stated",
+        name=f"observed minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
+        high=y + half, confidence=confidence, x_label=kind, y_label="observed minus stated",
         method="normal intervals that hold for all parts at once (Sidak)",
         details={"rows": rows, "two_sided": True},
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,
-        title=f"Happened minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
+        title=f"Observed minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
         caption=f"All intervals hold at once with probability {format_percent(confidence)}; at the line as "
         "much happens as was stated.",
         labels=tuple(shown),

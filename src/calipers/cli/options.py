@@ -156,7 +156,7 @@ def settings_from(config: Path | None) -> Settings:
             raise InputError(f"--config names {config}, which does not exist.")
         return Settings()
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
+        content = tomllib.loads(place.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{place} cannot be read: {error.strerror}. Settings stand in a file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -171,11 +171,11 @@ def settings_from(config: Path | None) -> Settings:
         return Settings(**section)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = first["loc"][0]
         if first["type"] == "extra_forbidden":
             known = ", ".join(Settings.model_fields)
             raise InputError(f"[{SECTION}] of {place} has no setting {key!r}; it takes {known}.") from None
-        raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}.") from None
+        raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}, got {section[key]!r}.") from None
 
 
 # What a setting is when nobody says it; left out where it follows from the file.

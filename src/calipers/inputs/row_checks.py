@@ -123,6 +123,7 @@ def numeric(array: Array, name: str) -> Array:
     """The array in a floating dtype; text, dates and complex numbers are refused by name."""
     if isinstance(array, np.ndarray):
         if array.dtype.kind in "biuf":
+            _refuse_rounded(array, name)
             return floating(array)
         try:
             return _objects_to_float(array)
@@ -132,6 +133,22 @@ def numeric(array: Array, name: str) -> Array:
     if not xp.isdtype(array.dtype, ("bool", "integral", "real floating")):
         raise InputTypeError(f"{name} must hold real numbers, got {array.dtype}.")
     return floating(array)
+
+
+def _refuse_rounded(array: np.ndarray, name: str) -> None:
+    """Refuse whole numbers that a double rounds: 2**53 + 1 would lie in the interval from 2**53 to 2**53."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
+        return
+    if max(-int(array.min()), int(array.max())) <= 2**53:
+        return
+    # A number whose last 11 bits are 0 is a double; the others are looked at one by one, up to the first.
+    doubtful = array[array & array.dtype.type(2047) != 0].tolist()
+    rounded = next((value for value in doubtful if float(value) != value), None)
+    if rounded is not None:
+        raise InputError(
+            f"{name} holds {rounded}, which no double holds exactly. Subtract a constant from all values, or "
+            f"pass {name}.astype(float) where the rounding does not matter."
+        )
 
 
 def _first_other(array: np.ndarray) -> str:
@@ -287,7 +304,20 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     if array.dtype.kind in "iu" and len(array) and int(array.max()) - int(array.min()) < 4 * len(array):
         return _numbered_groups(array)
     labels, codes = np.unique(array, return_inverse=True)
-    return labels, codes.reshape(-1)
+    return named_zero(labels), codes.reshape(-1)
+
+
+def named_zero(labels: np.ndarray) -> np.ndarray:
+    """The labels with 0.0 for -0.0: they are equal, and the order of rows decided which of them was kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.row_checks import named_zero
+    >>> named_zero(np.array([-0.0, 2.0]))
+    array([0., 2.])
+    """
+    return labels + labels.dtype.type(0) if labels.dtype.kind == "f" else labels
 
 
 def _numbered_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

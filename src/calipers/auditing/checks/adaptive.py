@@ -324,7 +324,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
 
 
 def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """The ease that was given or the largest probability; else what the features foretell of the errors."""
+    """The ease that was given or the largest probability; else the errors predicted from the features."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return rows[EASE].astype(float), measure_words(m.design)
     # Copies of one row must not be on both sides of the split, so weights have no such ease.
@@ -335,7 +335,7 @@ def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray 
         return None, ""
     learner = Learner(filled(m.features.values), None, m.generator("CAL402"))
     expected = out_of_half(half, lambda train: learner.mean(train, hard.astype(float)))
-    return -expected, "by the error that the features foretell, learnt on other rows"
+    return -expected, "by the error that a model of the features predicts, fitted on other rows"
 
 
 def _no_ease_words(m: Measurements, size: np.ndarray) -> str:

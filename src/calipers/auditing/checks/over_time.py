@@ -214,7 +214,7 @@ def _picture(
     m: Measurements, promise: Promise, side: PromiseRows, times: np.ndarray, base: dict[str, Any]
 ) -> Picture:
     shown = "outcomes at or below the quantile" if promise.kind == "quantile" else "coverage"
-    what = "happened minus stated" if promise.per_row else shown
+    what = "observed minus stated" if promise.per_row else shown
     order = np.argsort(side.rows["time"], kind="stable")
     pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]
