@@ -192,7 +192,7 @@ def test_a_damaged_archive_is_not_advised_to_be_unpickled(capsys: pytest.Capture
     Path("rows.npz").write_bytes(b"\x80\x04not an archive")
     assert main(["audit", "rows.npz"]) == 2
     shown = capsys.readouterr().err
-    assert "it is no archive of plain arrays" in shown
+    assert "it is not an archive of plain arrays" in shown
     assert "pickle" not in shown
 
 

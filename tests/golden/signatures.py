@@ -1,6 +1,6 @@
 """Public signatures as short texts, and the rule of what counts as a loss.
 
-A signature is written as in a stub, ``"y_true, prediction, *, alpha=None"``; a default that is no plain value is ``...``
+A signature is written as in a stub, ``"y_true, prediction, *, alpha=None"``; a default that is not a plain value is ``...``
 and only known to be there.
 """
 

@@ -326,7 +326,7 @@ def _part_numbers(
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
-        # With few expected events the law of the calibration error is no guide; that of a share always is.
+        # With few expected events the law of the calibration error is unreliable; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "

@@ -9,11 +9,11 @@ import numpy as np
 from calipers.inference import normal_quantile
 from calipers.results import Estimate
 
-# Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before anybody should act.
+# Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before action is called for.
 TOLERATED = 0.2
-# A part may miss the promise by this many tolerances of the whole before anybody should act.
+# A part may miss the promise by this many tolerances of the whole before action is called for.
 PART_TOLERANCE = 2.5
-# Fewer misses than this in a half teach a classifier nothing, nor a search for rules.
+# Fewer misses than this in a half are too few to fit a classifier or to search for rules.
 FEWEST_MISSES = 10
 # More rows than these are never asked for, however small alpha is.
 MOST_ROWS = 10**15

@@ -44,7 +44,7 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         help="Option of remote storage, such as endpoint_url=http://127.0.0.1:9000; may be repeated. "
-        "Put keys into the environment (AWS_ACCESS_KEY_ID, ...), where nobody else sees them.",
+        "Put keys into the environment (AWS_ACCESS_KEY_ID, ...), where other users cannot see them.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
@@ -123,7 +123,7 @@ def takes_settings(
         exit_code((), settings.fail_on)  # a bad threshold is refused before the work
         return command(settings=settings, **given)
 
-    # The type of the settings is not loaded here: it is no option.
+    # The type of the settings is not loaded here: it is not an option.
     own = inspect.signature(command, eval_str=True, globals=command.__globals__, locals={"Settings": None})
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
@@ -178,7 +178,7 @@ def settings_from(config: Path | None) -> Settings:
         raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}, got {section[key]!r}.") from None
 
 
-# What a setting is when nobody says it; left out where it follows from the file.
+# The default of a setting; left out where it follows from the file.
 _WITHOUT = {"seed": 0, "fail_on": "issue"}
 
 

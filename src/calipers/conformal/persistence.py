@@ -54,8 +54,8 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
     Notes
     -----
     The versions of Calipers and scikit-learn and a checksum are written beside it; `load_predictor`
-    reads them first. The checksum finds accidents. It is no signature: whoever changes a file on purpose can
-    change it too.
+    reads them first. The checksum finds accidents. It is not a signature: anyone who changes a file on purpose
+    can change it too.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def _about(document: Mapping[str, Any]) -> str:
 def taken_for(about: Mapping[str, Any]) -> list[str]:
     """What was taken for what: columns by role, classes, promises, level and seed, a line each.
 
-    Only for rows that were read from files; arrays were named by whoever passed them.
+    Only for rows that were read from files; arrays were named by the caller.
 
     Examples
     --------

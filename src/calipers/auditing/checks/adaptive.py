@@ -316,7 +316,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
-            # Equal sizes that nothing says should differ are no proof that sizes follow.
+            # Equal sizes that nothing says should differ do not prove that sizes follow.
             "descriptive": not np.ptp(size) and not ignored,
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },

@@ -198,8 +198,9 @@ def expectation_picture(
     return Picture(
         name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
         title=f"Observed against predicted coverage{level.tag}",
-        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage is "
-        "the same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
+        "is the same everywhere the points scatter around the promise; points that rise along the axis are a "
+        "fault.",
         kind="points", curves=(curve,), reference=level.promised,
     )  # fmt: skip
 

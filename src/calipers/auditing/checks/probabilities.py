@@ -262,7 +262,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
 
 
 def _clean_words(estimate: Estimate) -> str:
-    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    """What is said of probabilities without a fault: whether noise alone explains the difference."""
     most = f"differ by at most {float(estimate):.3f} of all rows in any range"
     if estimate.null_high is None:
         return f"Stated and observed frequencies {most}."

@@ -221,7 +221,7 @@ def _with_other_names(columns: Sequence[str], choice: ColumnChoice, arrays: Coll
 
 
 def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[Key, str]:
-    """The columns of one field; for features that nobody chose, all that are left."""
+    """The columns of one field; for features that were not chosen, all that are left."""
     if single.layout == "rest" and single.name not in choice.chosen:
         return {(column, None): column for column in columns}
     found: dict[Key, str] = {}
