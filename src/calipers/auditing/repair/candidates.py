@@ -14,8 +14,8 @@ from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import (
     AllRows,
-    PredictedCoverageCells,
     Partition,
+    PredictedCoverageCells,
     RegionCells,
     difficulty_partition,
     group_partitions,
