@@ -373,7 +373,7 @@ def _part_evidence(
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
         p_value=p, alternative="two-sided" if promise.two_sided else "less",
-        method=f"share of covered rows; Clopper-Pearson intervals that hold at once for "
+        method=f"share of covered rows; Clopper-Pearson simultaneous intervals for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; {test}, corrected for the number of {kinds}",

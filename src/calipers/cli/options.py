@@ -38,7 +38,7 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="Settings file. (default: calipers.toml in this folder, if there is one)"),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; use the exit code.")]
 StorageOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -158,12 +158,14 @@ def settings_from(config: Path | None) -> Settings:
     try:
         content = tomllib.loads(place.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror}. Settings stand in a file.") from None
+        raise InputError(
+            f"{place} cannot be read: {error.strerror}. Settings are read from a file."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place} is not valid TOML ({error}).") from None
     unknown = next((key for key in content if key != SECTION), None)
     if unknown is not None:
-        raise InputError(f"{place} has no place for {unknown!r}; settings stand in the section [{SECTION}].")
+        raise InputError(f"{place} has no place for {unknown!r}; settings belong in the section [{SECTION}].")
     section = content.get(SECTION, {})
     if not isinstance(section, dict):
         raise InputError(f"{SECTION} of {place} must be a section [{SECTION}], got {section!r}.")

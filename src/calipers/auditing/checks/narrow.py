@@ -174,7 +174,7 @@ def nothing_to_compare(m: Measurements) -> str:
     """Why there is no rival, and what to add."""
     if m.task == "regression":
         return "There is nothing to compare the intervals with. Add X, the features, to fit others."
-    return "There is nothing to compare the sets with. Add probabilities beside them."
+    return "There is nothing to compare the sets with. Add probabilities to them."
 
 
 def _surely_saved(saving: Saving) -> float:

@@ -170,7 +170,7 @@ def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> P
         name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
         y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
         confidence=confidence, x_label="region", y_label="coverage",
-        method="rules found on one half of the rows, coverage of the other half, intervals hold at once",
+        method="rules found on one half of the rows, coverage of the other half, simultaneous intervals",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,

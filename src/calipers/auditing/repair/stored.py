@@ -87,7 +87,7 @@ def read_stored(path: Path | str) -> dict[str, Any]:
         )
     if document.get("sha256") != _checksum(document):
         raise InputError(
-            f"{place} was changed after it was written: its checksum does not fit. "
+            f"{place} was changed after it was written: its checksum does not match. "
             "Take the file as it was saved, or repair again."
         )
     return document
