@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import Measurements
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.inference import (
     FEWEST_CLUSTERS,
     Moments,

@@ -24,7 +24,7 @@ def reconformalise(task: str, alpha: float) -> str:
 
 def by_group(task: str, alpha: float) -> str:
     """A threshold per group or region, or conditional on several of them."""
-    return _fill(task, alpha, "per group, region or foretold coverage")
+    return _fill(task, alpha, "per group, region or level of predicted coverage")
 
 
 def by_difficulty(task: str, alpha: float) -> str:

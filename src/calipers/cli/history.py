@@ -76,6 +76,7 @@ def sentences(history: AuditHistory) -> str:
     numbers = (document["change"] or {}).get("numbers", ())
     lines += [
         f"changed: {number['name']} from {number['before']:.4g} to {number['after']:.4g}"
+        + (" (the same rows, paired)" if number["paired"] else "")
         for number in numbers
         if number["changed"]
     ]

@@ -111,7 +111,8 @@ def _parsed(body: bytes, kind: str, header: str, name: str) -> pl.DataFrame | No
         return None
     try:
         if kind == "csv":
-            return pl.read_csv(io.BytesIO(header.encode() + b"\n" + body), infer_schema_length=None)
+            # As text: what a value is must not depend on the rows that came with it.
+            return pl.read_csv(io.BytesIO(header.encode() + b"\n" + body), infer_schema=False)
         return pl.read_ndjson(io.BytesIO(body), infer_schema_length=None)
     except (pl.exceptions.PolarsError, ValueError) as error:
         raise InputError(f"{name} cannot be read as {kind} ({str(error).splitlines()[0]}).") from None

@@ -9,11 +9,18 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import (
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inputs import check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions

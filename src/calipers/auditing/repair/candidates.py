@@ -34,7 +34,7 @@ _LEAF_ROWS = 50
 _FLOOR = 0.05
 
 # Partitions beside the groups, in words.
-_WORDS = {"foretold": "foretold coverage", "difficulty": "difficulty"}
+_WORDS = {"foretold": "predicted coverage", "difficulty": "difficulty"}
 
 Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
 
@@ -76,7 +76,7 @@ class Design:
     groups : list of GroupCells
         The groups that were given.
     further : dict
-        Name to partition: regions, foretold coverage, difficulty.
+        Name to partition: regions, predicted coverage, difficulty.
     scores : list
         The scores, plainest first.
     ratio : DensityRatio or None
@@ -135,7 +135,7 @@ def _plain_scores(rows: Rows) -> list[Any]:
 def _feature_partitions(
     rows: Rows, codes: FeatureCodes, values: np.ndarray, score: Any, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Parts by foretold coverage, and regions: both learnt from the misses of one threshold."""
+    """Parts by predicted coverage, and regions: both learnt from the misses of one threshold."""
     alpha, own = rows.alphas[0], score.of_outcomes(rows, 0)
     missed = own > conformal_quantile(own, alpha)
     if missed.all() or not missed.any():
