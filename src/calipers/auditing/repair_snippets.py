@@ -42,7 +42,7 @@ def narrower(task: str, alpha: float) -> str:
 def calibrate() -> str:
     """A map of the probabilities."""
     why = (
-        "Maps of the probabilities are compared on rows that did not fit them, and the plainest of the best\n"
+        "Maps of the probabilities are compared on rows that did not fit them, and the simplest of the best\n"
         "# is tried on untouched rows."
     )
     return _SNIPPET.format(why=why)

@@ -27,7 +27,7 @@ from calipers.results.formatting import format_count
 
 LEVEL = 0.05
 # Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
-NOT_CLEAR = "Corrected for all tests of this audit that is no clear fault."
+NOT_CLEAR = "Corrected for all tests of this audit that is not a clear fault."
 SERIOUS = 3.0
 
 

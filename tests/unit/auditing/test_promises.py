@@ -514,7 +514,7 @@ def test_features_that_predict_nothing_leave_one_width_alone(draw: int) -> None:
     y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(draw).normal(size=(800, 3))
     found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (800, 1)), X=X, random_state=0)
     assert next(f for f in found.findings if f.code == "CAL402").outcome == "clean"
-    # One width is no proof that widths follow, and says nothing about coverage along difficulty.
+    # One width is not a proof that widths follow, and says nothing about coverage along difficulty.
     (answer,) = (q for q in found.to_dict()["questions"] if q["question"] == "adaptive")
     assert answer["answer"] == "cannot tell"
     assert found.promises["coverage of the intervals", "difficulty"].answer == "not asked"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,10 +14,10 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.groups import Wording, calibration_of_parts, compare_parts
+from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
-from calipers.auditing.parts import Parts
-from calipers.auditing.promises import Promise
+from calipers.auditing.parts import ALONG, Parts
+from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
@@ -146,19 +147,15 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         return _calibration_along_difficulty(m, level, given=given)
     counts, empty = m.result("parts", level)
     labels = part_names(len(counts.totals))
-    parts = Parts(counts=counts, labels=labels, kind="difficulty", foremost=0)
+    parts = Parts(counts=counts, labels=labels, kind=ALONG, foremost=0)
     code, title, question = _FAULTS[level.kind]
     wording = Wording(
         code=code, title=title, question=question,
         repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, along),
+        phrase=lambda part: part_phrase(part, along), kind=ALONG,
     )  # fmt: skip
 
-    def masks(rows: Rows) -> list[np.ndarray]:
-        own = part_labels(rows)
-        return [own == label for label in labels]
-
-    result = compare_parts(m, level, parts, wording, codes=masks)
+    result = compare_parts(m, level, parts, wording, codes=lambda rows: _part_masks(rows, labels))
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
     worst = result.details["part"]
@@ -195,6 +192,11 @@ def part_labels(rows: Rows) -> np.ndarray:
     return np.asarray(np.array(part_names(n_parts))[codes])
 
 
+def _part_masks(rows: Rows, labels: Sequence[str]) -> list[np.ndarray]:
+    own = part_labels(rows)
+    return [own == label for label in labels]
+
+
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     repair = (
@@ -204,9 +206,9 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, measure_words(m.design)),
+        phrase=lambda part: part_phrase(part, measure_words(m.design)), kind=ALONG,
     )  # fmt: skip
-    result = calibration_of_parts(m, level, wording, part_labels)
+    result = calibration_of_parts(m, level, wording, part_labels, _part_masks)
     names = list(part_names(len(np.unique(part_labels(m.sample)))))
     easy = result.where in names and names.index(result.where) >= len(names) // 2
     if easy and not level.two_sided:

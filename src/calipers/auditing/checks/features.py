@@ -17,13 +17,13 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import FEWEST_MISSES, PART_TOLERANCE, rows_for, rows_with, tolerance_at
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows

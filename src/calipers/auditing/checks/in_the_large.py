@@ -11,8 +11,8 @@ from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
-from calipers.auditing.promises import Promise
 from calipers.results import Estimate
 
 CODE, TITLE = "CAL509", "probabilities are too high or too low on average"

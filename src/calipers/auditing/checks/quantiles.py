@@ -9,8 +9,8 @@ import numpy as np
 from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.tolerances import interval_of, rows_for
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
