@@ -7,7 +7,7 @@ To add a promise: describe how it is read off the rows in ``promises_of``; every
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calipers.arrays import frame_columns
@@ -26,9 +26,9 @@ class Promise:
         The level of the rows, or the quantile, at which it is read.
     alpha : float
         Allowed share of broken promises: z is promised with probability 1 - alpha, unless per row.
-    kind : {"coverage", "stated", "probability", "quantile"}
-        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability; a
-        stated quantile.
+    kind : {"coverage", "stated", "probability", "class", "classes", "quantile"}
+        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability; that
+        of one of several classes; those of all of them; a stated quantile.
     name : str
         As the table of promises shows it.
     noun : str
@@ -41,6 +41,8 @@ class Promise:
         Whether every row has its own promised probability, in "promised".
     two_sided : bool
         Whether more than promised is a fault too, as for probabilities and quantiles.
+    parts : tuple of Promise
+        Promises it consists of: each is looked at, and the worst is told, corrected for their number.
     """
 
     number: int = 0
@@ -52,6 +54,7 @@ class Promise:
     reads: dict[str, str] = field(default_factory=dict)
     per_row: bool = False
     two_sided: bool = False
+    parts: tuple[Promise, ...] = ()
 
     @property
     def promised(self) -> float:
@@ -88,6 +91,9 @@ class Promise:
 # The smallest set of labels of each row whose stated probabilities reach 1 - alpha together.
 IMPLIED_SETS = "coverage of sets implied by the probabilities"
 PER_ROW = "promised probability"
+EACH_CLASS = "probability of each class"
+# With more classes than these the slices are looked at for the top label only.
+MOST_CLASSES = 20
 STATED = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL = {"covered": "top_is_right", "promised": "top_probability"}
 POSITIVE = {"covered": "is_positive", "promised": "positive_probability"}
@@ -115,6 +121,8 @@ def _promises(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> It
             )  # fmt: skip
     if "probabilities" in given:
         yield _probability(classes)
+        if 2 < len(classes) <= MOST_CLASSES:
+            yield _each_class(classes)
     yield from _quantiles(given)
 
 
@@ -137,6 +145,17 @@ def _covered_elsewhere(given: Any, alpha: float) -> Promise:
     per_row = "promised" in given
     name = PER_ROW if per_row else "coverage"
     return Promise(alpha=alpha, name=name, noun="predictions", per_row=per_row)
+
+
+def _each_class(classes: Sequence[Any]) -> Promise:
+    own = {"covered": "is_class", "promised": "class_probability"}
+    stated = Promise(alpha=0.5, kind="classes", noun="probabilities", per_row=True, two_sided=True)
+    parts = (
+        replace(stated, kind="class", number=k, name=f"probability of class {label}", reads=own,
+                tag=f" (class {label})")
+        for k, label in enumerate(classes)
+    )  # fmt: skip
+    return replace(stated, name=EACH_CLASS, parts=tuple(parts))
 
 
 def _probability(classes: Sequence[Any]) -> Promise:

@@ -115,7 +115,8 @@ def severity_of(result: CheckResult, adjusted: float | None, *, level: float = L
 
 def _is_open(result: CheckResult) -> bool:
     """Whether the rows leave room for a serious effect."""
-    return result.effect_high is not None and result.effect_high > SERIOUS * result.tolerance
+    serious = SERIOUS * result.tolerance if result.serious is None else result.serious
+    return result.effect_high is not None and result.effect_high > serious
 
 
 def _open_sentence(result: CheckResult, rows: float | None) -> str:

@@ -136,7 +136,7 @@ def _parts_along(
 def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     given, along = "ease" in m.design.have, measure_words(m.design)
-    if level.kind == "probability" and not given:
+    if level.kind in {"probability", "class"} and not given:
         return CheckResult(
             code="CAL508", title=_FAULTS["probability"][1], question="probabilities", not_applicable=_ADD_EASE
         )
@@ -183,6 +183,7 @@ _FAULTS = {
     "coverage": ("CAL401", "hard cases are covered less often", QUESTION),
     "stated": ("CAL401", "hard cases are covered less often", QUESTION),
     "probability": ("CAL508", "calibration depends on difficulty", "probabilities"),
+    "class": ("CAL508", "calibration depends on difficulty", "probabilities"),
     "quantile": ("CAL508", "calibration of quantiles depends on difficulty", "probabilities"),
 }
 
@@ -247,9 +248,8 @@ def _one_part_words(m: Measurements) -> str:
     """Why there is nothing to compare along difficulty."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return "All rows are equally easy; there is nothing to compare."
-    what = m.noun if m.task != "outcomes" else "predictions"
     return (
-        f"All {what} have one {_SIZES[m.task]}: they call no row harder than another. "
+        f"All {m.noun} have one {_SIZES[m.task]}: they call no row harder than another. "
         "Add ease to compare hard rows with easy ones."
     )
 
@@ -454,7 +454,7 @@ CHECKS = (
         question="probabilities",
         needs=("difficulty",),
         add=_ADD_EASE,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="difficulty",
         states=difficulty_states,
         read=coverage_along_difficulty,

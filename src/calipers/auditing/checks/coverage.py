@@ -14,7 +14,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
-from calipers.auditing.severity import LEVEL, NOT_CLEAR
+from calipers.auditing.severity import LEVEL, NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
 from calipers.inference import PoissonBinomialLaw, normal_quantile, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
@@ -24,7 +24,7 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent, format_share
 
 QUESTION = "coverage"
-# Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before anybody should act.
+# Share of the rarer outcome, up to 0.1, by which a promise may be missed before anybody should act.
 TOLERATED = 0.2
 # A predictor of unknown calibration is given the luck of this many calibration rows.
 ASSUMED_CALIBRATION = 500
@@ -36,9 +36,20 @@ MOST_ROWS = 10**15
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
-def tolerance_at(alpha: float) -> float:
-    """The deviation of coverage that is not worth acting on: 0.02 at alpha = 0.1, less below."""
-    return TOLERATED * min(alpha, 0.1)
+def tolerance_at(chance: float) -> float:
+    """The deviation from a promised chance that is not worth acting on: 0.02, or a fifth of a rare outcome.
+
+    Examples
+    --------
+    >>> [round(tolerance_at(chance), 4) for chance in (0.9, 0.5, 0.01)]
+    [0.02, 0.02, 0.002]
+    """
+    return TOLERATED * max(0.0, min(chance, 1.0 - chance, 0.1))
+
+
+# The tolerance of outcomes that are not rare. What leaves no room for three of it is clean: rare outcomes are
+# judged by a smaller one only where a fault was found.
+COMMON = TOLERATED * 0.1
 
 
 def rows_for(alpha: float, half_width: float, confidence: float) -> int:
@@ -157,7 +168,8 @@ def _side(
         effect=abs(stated - value),
         effect_low=low,
         effect_high=high,
-        tolerance=tolerance_at(level.alpha),
+        tolerance=tolerance_at(stated),
+        serious=SERIOUS * tolerance_at(level.alpha),
         fault=says + ending + luck,
         clean=_clean_words(estimate, stated, f"{subject} cover {format_share(value)}", promised_words),
         where=level.tag.strip(),

@@ -11,13 +11,13 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.coverage import rows_for, tolerance_at
+from calipers.auditing.checks.coverage import COMMON, rows_for, tolerance_at
 from calipers.auditing.checks.part_pictures import deviation_picture, part_picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.parts import DEPTH, Parts, clustered_worst, group_parts, group_rows
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
-from calipers.auditing.severity import LEVEL
+from calipers.auditing.severity import LEVEL, SERIOUS
 from calipers.auditing.table_states import table_of
 from calipers.inputs.derived_columns import attribute_names
 from calipers.inputs.rows import Rows
@@ -30,8 +30,8 @@ QUESTION = "everywhere"
 PART_TOLERANCE = 2.5
 # Fewer misses than this in a half teach a classifier nothing, nor a search for rules.
 FEWEST_MISSES = 10
-# Share of a part's rows by which stated and observed counts of a probability may differ there.
-STATED_TOLERANCE = 0.03
+# The same of probabilities, whose excess is a fault too.
+STATED_TOLERANCE = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ _FAULTS = {
     "coverage": ("CAL201", "a group is under-covered", QUESTION),
     "stated": ("CAL201", "a group is under-covered", QUESTION),
     "probability": ("CAL504", "probabilities of a group are off", "probabilities"),
+    "class": ("CAL504", "probabilities of a group are off", "probabilities"),
     "quantile": ("CAL504", "quantiles of a group are off", "probabilities"),
 }
 
@@ -122,6 +123,7 @@ def compare_parts(
         effect_low=effect_low,
         effect_high=effect_high,
         tolerance=tolerance,
+        serious=SERIOUS * PART_TOLERANCE * COMMON if promise.kind == "quantile" else None,
         fault=f"{wording.phrase(parts.labels[at])} "
         + promise.kept_words(share, float(rows[at]), hits / everything),
         title=wording.title if share < promised or promise.two_sided else _DIFFERS[parts.kind],
@@ -249,6 +251,7 @@ def _part_numbers(
     mean_low, mean_high = inside.share_interval(m.confidence)
     # How far the mean is off is known better than how far some range of probabilities is.
     beyond = max(stated - mean_high, mean_low - stated)
+    tolerances = STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE
     return {
         "evidence": evidence,
         "p_value": p,
@@ -256,7 +259,8 @@ def _part_numbers(
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
         # With few expected events the law of the calibration error is no guide; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
-        "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
+        "tolerance": tolerances * tolerance_at(stated),
+        "serious": SERIOUS * tolerances * COMMON,
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
         f"{format_share(seen)} happened ({int(mask.sum())} rows)"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
@@ -336,7 +340,7 @@ CHECKS = (
         question="probabilities",
         needs=("groups",),
         add=_ADD,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="groups",
         states=group_table,
         read=groups,

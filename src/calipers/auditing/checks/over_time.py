@@ -10,11 +10,12 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import tolerance_at
+from calipers.auditing.checks.coverage import COMMON, tolerance_at
 from calipers.auditing.checks.groups import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.promises import Promise
+from calipers.auditing.severity import SERIOUS
 from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
@@ -27,6 +28,7 @@ _FAULTS = {
     "coverage": ("CAL204", "coverage changes over time", QUESTION),
     "stated": ("CAL204", "coverage changes over time", QUESTION),
     "probability": ("CAL506", "calibration changes over time", "probabilities"),
+    "class": ("CAL506", "calibration changes over time", "probabilities"),
     "quantile": ("CAL506", "calibration of quantiles changes over time", "probabilities"),
 }
 # The place of the change was chosen among many; intervals around it are as wide as those of so many.
@@ -65,7 +67,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     if since is None:
         ends = _gap(side, np.ones(len(side.kept), dtype=bool), m.confidence)[1]
         return CheckResult(
-            **base, p_value=p, effect_high=max(abs(ends[0]), abs(ends[1])), tolerance=_tolerance(promise),
+            **base, p_value=p, effect_high=max(abs(ends[0]), abs(ends[1])), **_tolerances(promise, side),
             clean=_clean(promise), pictures=(picture,),
         )  # fmt: skip
     calibrate = question == "probabilities"
@@ -116,8 +118,12 @@ def _after(rows: Rows, change: Estimate) -> np.ndarray:
     return np.asarray(inside if until is None else inside & (times <= until))
 
 
-def _tolerance(promise: Promise) -> float:
-    return TIME_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha)
+def _tolerances(promise: Promise, side: PromiseRows) -> dict[str, float]:
+    common = COMMON if promise.per_row else tolerance_at(promise.alpha)
+    return {
+        "tolerance": TIME_TOLERANCE * tolerance_at(float(side.promised.mean())),
+        "serious": SERIOUS * TIME_TOLERANCE * common,
+    }
 
 
 def _clean(promise: Promise) -> str:
@@ -167,7 +173,7 @@ def _numbers(
         "effect": float(effect),
         "effect_low": float(low),
         "effect_high": float(max(abs(ends[0]), abs(ends[1]))),
-        "tolerance": _tolerance(promise),
+        **_tolerances(promise, side),
         "fault": _sentence(promise, change, shares, means),
         "estimates": (evidence,),
         "details": {
@@ -260,7 +266,7 @@ CHECKS = (
         question="probabilities",
         needs=("time",),
         add=_ADD,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="time",
         read=over_time,
         on_sample=True,
