@@ -642,3 +642,12 @@ def test_outcomes_found_elsewhere_are_called_predictions_in_every_finding() -> N
     found = calipers.audit(covered=covered, X=X, random_state=0)
     for code in ("CAL202", "CAL203"):
         assert "the predictions cover" in fault(found, code).sentence
+
+
+def test_a_change_that_lasts_one_time_is_not_said_to_go_from_it_to_itself() -> None:
+    rng = np.random.default_rng(0)
+    month = rng.integers(1, 13, 4000)
+    covered = rng.random(4000) < np.where(month == 6, 0.6, 0.9)
+    assert fault(calipers.audit(covered=covered, time=month, random_state=0), "CAL204").sentence.startswith(
+        "At 6 the predictions cover"
+    )

@@ -125,3 +125,15 @@ def test_a_one_percent_quantile_that_is_exceeded_three_times_as_often_is_an_issu
     found = calipers.audit(y, quantiles=stated, quantile_levels=[0.01, 0.5, 0.99], random_state=0)
     (fault,) = found.faults
     assert (fault.code, fault.severity, fault.where) == ("CAL507", "issue", "quantile 0.01")
+
+
+def test_what_its_interval_shows_to_be_off_is_not_clean_for_want_of_a_test() -> None:
+    untested = finding_of(reading(p_value=None, effect_high=0.05, effect_low=0.01), None)
+    assert untested.outcome == "cannot_tell"
+    assert untested.sentence.startswith("It fails.")
+    assert finding_of(reading(p_value=None, effect_high=0.05, effect_low=-0.01), None).outcome == "clean"
+    rng = np.random.default_rng(0)
+    found = calipers.audit(
+        rng.normal(size=4000), intervals=np.tile([-1.5, 1.5], (4000, 1)), sample_weight=rng.gamma(2, 1, 4000)
+    )
+    assert next(f for f in found.findings if f.code == "CAL101").outcome == "cannot_tell"

@@ -111,6 +111,17 @@ def time_words(value: Any) -> str:
     return _ISO.sub(lambda t: f"{t[1]} {t[2]}{t[3] or ''}", str(plain_time(value)))
 
 
+def time_span(first: str, last: str) -> str:
+    """A stretch of time at the start of a sentence.
+
+    Examples
+    --------
+    >>> time_span("2026-05-16", "2026-06-02"), time_span("2026-05", "2026-05")
+    ('From 2026-05-16 to 2026-06-02', 'At 2026-05')
+    """
+    return f"At {first}" if first == last else f"From {first} to {last}"
+
+
 def _after(rows: Rows, change: Estimate) -> np.ndarray:
     """Rows from the change on, up to its end where it passed."""
     times, until = times_of(rows), change.details.get("until")
@@ -199,7 +210,7 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
         None if change.details.get(key) is None else time_words(change.details[key])
         for key in ("changed_at", "until")
     )
-    when = f"Since {since}" if until is None else f"From {since} to {until}"
+    when = f"Since {since}" if until is None else time_span(since, until)
     if promise.kind == "quantile":
         return (
             f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "
