@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import Design, Measurements
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.inference import State
 
 States: TypeAlias = dict[str, State]

@@ -17,7 +17,7 @@ from calipers.auditing.checks import CHECKS
 from calipers.auditing.filled_states import Progress, measure_rows, show_progress
 from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements
 from calipers.auditing.plan import is_ready
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.auditing.result import Audit
 from calipers.auditing.settings import ask_about, check_bound, check_settings
 from calipers.deprecation import warn_deprecated

@@ -27,7 +27,7 @@ from calipers.results.formatting import format_count
 
 LEVEL = 0.05
 # Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
-NOT_CLEAR = "Corrected for all tests of this audit that is no clear fault."
+NOT_CLEAR = "Corrected for all tests of this audit that is not a clear fault."
 # Said of what its interval shows to be off where no test confirms it.
 UNTESTED = "Its interval leaves out what was promised, but there is no exact test here: no finding."
 SERIOUS = 3.0

@@ -57,7 +57,7 @@ def fine_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def measured_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Checks that describe something nobody promised anything about."""
+    """Checks that describe something about which nothing was promised."""
     return [f for f in one_line_each(document, "clean") if _is_measured_only(f)]
 
 

@@ -18,7 +18,7 @@ _WORSE = {
     "mostly": "slightly worse than promised",
 }
 FORECAST_LABELS = {
-    "": {"yes": "as here"},
+    "": {"yes": "about the same"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
     "CAL602": _WORSE,
     "CAL603": {"doubtful": "worse in a group", "mostly": "slightly worse in a group"},

@@ -19,7 +19,7 @@ from calipers.report.cards import (
 )
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
-from calipers.report.earlier import earlier_view
+from calipers.report.earlier_reports import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
 from calipers.report.text_formats import (

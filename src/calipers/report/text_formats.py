@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calipers.report.earlier import earlier_sentences
+from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
 from calipers.results.formatting import format_end, format_low, format_number, format_p_value, format_percent
@@ -99,7 +99,7 @@ def _about(document: Mapping[str, Any]) -> str:
 def taken_for(about: Mapping[str, Any]) -> list[str]:
     """What was taken for what: columns by role, classes, promises, level and seed, a line each.
 
-    Only for rows that were read from files; arrays were named by whoever passed them.
+    Only for rows that were read from files; arrays were named by the caller.
 
     Examples
     --------

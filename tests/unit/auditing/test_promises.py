@@ -501,16 +501,16 @@ def test_intervals_of_one_width_are_called_that(shift: float) -> None:
     with_features = one_width.sentence
     assert one_width.evidence.name == "correlation of hardness and difficulty"
     assert one_width.evidence.p_value == one_width.details["p_value"]
-    assert "by the error that the features foretell, learnt on other rows" in with_features
+    assert "by the error that a model of the features predicts, fitted on other rows" in with_features
     # The features tell where it misses, too: one fault is told once.
     assert with_features.endswith("but all intervals have one width, 4.100. This is part of CAL202.")
 
 
-def test_features_that_foretell_nothing_leave_one_width_alone() -> None:
+def test_features_that_predict_nothing_leave_one_width_alone() -> None:
     y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(7).normal(size=(800, 3))
     found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (800, 1)), X=X, random_state=0)
     assert next(f for f in found.findings if f.code == "CAL402").outcome == "clean"
-    # One width is no proof that widths follow, and says nothing about coverage along difficulty.
+    # One width is not a proof that widths follow, and says nothing about coverage along difficulty.
     (answer,) = (q for q in found.to_dict()["questions"] if q["question"] == "adaptive")
     assert answer["answer"] == "cannot tell"
     assert found.promises["coverage of the intervals", "difficulty"].answer == "not asked"

@@ -8,8 +8,8 @@ from scipy import stats
 
 import calipers
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.coverage import tolerance_at
 from calipers.auditing.severity import finding_of, findings_of
+from calipers.auditing.tolerances import tolerance_at
 from calipers.results import Estimate
 
 

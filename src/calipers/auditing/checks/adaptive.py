@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,10 +14,10 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.groups import Wording, calibration_of_parts, compare_parts
+from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
-from calipers.auditing.parts import Parts
-from calipers.auditing.promises import Promise
+from calipers.auditing.parts import ALONG, Parts
+from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
@@ -136,7 +137,7 @@ def _parts_along(
 def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     given, along = "ease" in m.design.have, measure_words(m.design)
-    if level.kind in {"probability", "class"} and not given:
+    if level.kind == "probability" and not given:
         return CheckResult(
             code="CAL508", title=_FAULTS["probability"][1], question="probabilities", not_applicable=_ADD_EASE
         )
@@ -144,19 +145,15 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         return _calibration_along_difficulty(m, level, given=given)
     counts, empty = m.result("parts", level)
     labels = part_names(len(counts.totals))
-    parts = Parts(counts=counts, labels=labels, kind="difficulty", foremost=0)
+    parts = Parts(counts=counts, labels=labels, kind=ALONG, foremost=0)
     code, title, question = _FAULTS[level.kind]
     wording = Wording(
         code=code, title=title, question=question,
         repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, along),
+        phrase=lambda part: part_phrase(part, along), kind=ALONG,
     )  # fmt: skip
 
-    def masks(rows: Rows) -> list[np.ndarray]:
-        own = part_labels(rows)
-        return [own == label for label in labels]
-
-    result = compare_parts(m, level, parts, wording, codes=masks)
+    result = compare_parts(m, level, parts, wording, codes=lambda rows: _part_masks(rows, labels))
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
     worst = result.details["part"]
@@ -183,7 +180,6 @@ _FAULTS = {
     "coverage": ("CAL401", "hard cases are covered less often", QUESTION),
     "stated": ("CAL401", "hard cases are covered less often", QUESTION),
     "probability": ("CAL508", "calibration depends on difficulty", "probabilities"),
-    "class": ("CAL508", "calibration depends on difficulty", "probabilities"),
     "quantile": ("CAL508", "calibration of quantiles depends on difficulty", "probabilities"),
 }
 
@@ -192,6 +188,11 @@ def part_labels(rows: Rows) -> np.ndarray:
     """The part along difficulty of every row, in words."""
     codes, n_parts = parts_of(rows[EASE].astype(float), _n_parts(rows.n))
     return np.asarray(np.array(part_names(n_parts))[codes])
+
+
+def _part_masks(rows: Rows, labels: Sequence[str]) -> list[np.ndarray]:
+    own = part_labels(rows)
+    return [own == label for label in labels]
 
 
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
@@ -203,9 +204,9 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, measure_words(m.design)),
+        phrase=lambda part: part_phrase(part, measure_words(m.design)), kind=ALONG,
     )  # fmt: skip
-    result = calibration_of_parts(m, level, wording, part_labels)
+    result = calibration_of_parts(m, level, wording, part_labels, _part_masks)
     names = list(part_names(len(np.unique(part_labels(m.sample)))))
     easy = result.where in names and names.index(result.where) >= len(names) // 2
     if easy and not level.two_sided:
@@ -314,7 +315,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
-            # Equal sizes that nothing says should differ are no proof that sizes follow.
+            # Equal sizes that nothing says should differ do not prove that sizes follow.
             "descriptive": not np.ptp(size) and not ignored,
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },
@@ -322,7 +323,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
 
 
 def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """The ease that was given or the largest probability; else what the features foretell of the errors."""
+    """The ease that was given or the largest probability; else the errors predicted from the features."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return rows[EASE].astype(float), measure_words(m.design)
     # Copies of one row must not be on both sides of the split, so weights have no such ease.
@@ -333,7 +334,7 @@ def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray 
         return None, ""
     learner = Learner(filled(m.features.values), None, m.generator("CAL402"))
     expected = out_of_half(half, lambda train: learner.mean(train, hard.astype(float)))
-    return -expected, "by the error that the features foretell, learnt on other rows"
+    return -expected, "by the error that a model of the features predicts, fitted on other rows"
 
 
 def _no_ease_words(m: Measurements, size: np.ndarray) -> str:

@@ -17,14 +17,23 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import COMMON, interval_of, rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION, STATED_TOLERANCE
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
 from calipers.auditing.severity import SERIOUS, severity_of
+from calipers.auditing.tolerances import (
+    COMMON,
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    STATED_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
@@ -36,11 +45,11 @@ from calipers.results.formatting import format_percent, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a coverage ensemble expects to fare worst, fitted "
+    "share of covered rows in the 20 % with the lowest coverage predicted by an ensemble, fitted "
     "to the other half of the rows; hypergeometric test in both halves, corrected for two"
 )
 OUTSIDE = (
-    "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
+    "share of covered rows in the 20 % with the lowest coverage predicted by ensembles, fitted to a sample, "
     "among all rows outside the sample; hypergeometric test"
 )
 CLUSTERED = (
@@ -193,14 +202,15 @@ def expectation_picture(
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
     curve = Curve(
         name="coverage", x=means, y=hits / rows, low=low,
-        high=high, confidence=confidence, x_label="expected coverage, from the features of other rows",
+        high=high, confidence=confidence, x_label="predicted coverage, by a model fitted on other rows",
         y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Coverage against what the features foretell{level.tag}",
-        caption="Rows sorted by the coverage a classifier expects of them, in tenths. If coverage is the "
-        "same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        title=f"Observed against predicted coverage{level.tag}",
+        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
+        "is the same everywhere the points scatter around the promise; points that rise along the axis are a "
+        "fault.",
         kind="points", curves=(curve,), reference=level.promised,
     )  # fmt: skip
 
@@ -277,9 +287,9 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
-        f"{format_share(share)}; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{format_share(others)}." + (FORESEEN if foreseen else ""),
+        fault=f"In the 20 % of rows with the lowest predicted coverage (by a model of the features, fitted "
+        f"on other rows) the {m.noun} cover {format_share(share)}; {format_percent(level.promised)} was "
+        f"promised, and the other rows reach {format_share(others)}." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not clearly tell which rows will be missed.",
         repair=repair_snippets.by_group(m.task, level.alpha),

@@ -10,12 +10,13 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import COMMON, tolerance_at
 from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
-from calipers.auditing.promises import EACH_CLASS, TOP_LABEL, Promise
+from calipers.auditing.promises import EACH_CLASS, TOP_LABEL
 from calipers.auditing.severity import NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
@@ -190,7 +191,7 @@ def single_classes(m: Measurements, level: None) -> CheckResult:
     result = replace(result, estimates=(result.evidence,) if result.evidence else ())
     if len(m.classes) > 2:
         return replace(result, promise=EACH_CLASS)
-    (binary,) = m.design.promises_of(("probability",))
+    binary = m.design.promises_of(("probability",))[0]
     result = _with_clusters(m, binary, replace(result, promise=binary.name))
     return replace(result, rows=_score_rows(estimate, "positive_probability"))
 
@@ -232,7 +233,7 @@ def top_or_promised(m: Measurements, promise: None) -> CheckResult:
     """The probability of the top label, or that promised for an outcome found elsewhere."""
     if "probabilities" in m.design.have:
         return top_label(m, None)
-    (own,) = m.design.promises_of(("coverage",))
+    own = m.design.promises_of(("coverage",))[0]
     return replace(promised_elsewhere(m, own), promise=own.name)
 
 
@@ -271,7 +272,7 @@ def _result(
 
 
 def _clean_words(estimate: Estimate) -> str:
-    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    """What is said of probabilities without a fault: whether noise alone explains the difference."""
     most = f"differ by at most {float(estimate):.3f} of all rows in any range"
     if estimate.null_high is None:
         return f"Stated and observed frequencies {most}."

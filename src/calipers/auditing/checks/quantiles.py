@@ -9,9 +9,9 @@ import numpy as np
 from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import COMMON, interval_of, rows_for, tolerance_at
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.severity import SERIOUS
+from calipers.auditing.tolerances import COMMON, interval_of, rows_for, tolerance_at
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate

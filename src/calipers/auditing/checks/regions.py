@@ -9,11 +9,18 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import (
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inputs import check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions
@@ -165,7 +172,7 @@ def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> P
         name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
         y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
         confidence=confidence, x_label="region", y_label="coverage",
-        method="rules found on one half of the rows, coverage of the other half, intervals hold at once",
+        method="rules found on one half of the rows, coverage of the other half, simultaneous intervals",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,

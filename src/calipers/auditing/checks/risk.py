@@ -25,7 +25,7 @@ from calipers.results import Estimate
 from calipers.results.formatting import format_number
 
 QUESTION = "forecast"
-# Share of the bound by which the mean loss may exceed it before anybody should act.
+# Share of the bound by which the mean loss may exceed it before action is called for.
 TOLERATED = 0.1
 PROMISE = "mean loss"
 _METHOD = "mean of losses of a known range; one-sided test against the bound"

@@ -151,7 +151,7 @@ def load_repair(path: Path | str) -> SavedRepair:
     Raises
     ------
     InputError
-        For a file that is no saved repair, was changed after it was written, or is of a later format.
+        For a file that is not a saved repair, was changed after it was written, or is of a later format.
 
     Examples
     --------

@@ -79,7 +79,7 @@ def _verdict(
     if won:
         return "; ".join(won) + "."
     broken = [name for name, promise in promises.items() if promise["sentence"]]
-    if broken:  # a difference may be plain to see; it ranks nobody who breaks the promise
+    if broken:  # a difference may be plain to see; it does not rank predictors that break the promise
         return f"No winner: {' and '.join(broken)} {'breaks' if len(broken) == 1 else 'break'} the promise."
     return "No difference beyond noise."
 
