@@ -33,7 +33,7 @@ from calipers.auditing.tolerances import COMMON, PART_TOLERANCE, STATED_TOLERANC
 from calipers.inputs.rows import Column, Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
-from calipers.results.formatting import format_share
+from calipers.results.formatting import format_rows, format_share
 
 QUESTION = "everywhere"
 
@@ -331,7 +331,7 @@ def _part_numbers(
         "tolerance": tolerances * tolerance_at(stated),
         "serious": SERIOUS * tolerances * COMMON,
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
-        f"{format_share(seen)} happened ({int(mask.sum())} rows)"
+        f"{format_share(seen)} happened ({format_rows(mask.sum())})"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
         + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),

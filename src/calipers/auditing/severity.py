@@ -86,6 +86,7 @@ def finding_of(
             base,
             title=result.title,
             outcome="fault",
+            details={key: value for key, value in base.details.items() if key != "descriptive"},
             severity=severity,
             sentence=result.fault,
             where=result.where,
@@ -93,7 +94,7 @@ def finding_of(
         )
     if min_rows is not None and rows is not None:
         if rows < min_rows and not result.details.get("descriptive"):
-            said = f"Cannot tell: there are {rows} rows, and min_rows asks for {min_rows}."
+            said = f"Cannot tell: there are {format_count(rows)} rows, and min_rows asks for {min_rows}."
             return replace(base, outcome="cannot_tell", sentence=said, n_needed=min_rows)
     elif _is_untested(result):
         return replace(base, outcome="cannot_tell", sentence=f"{result.fault} {UNTESTED}")

@@ -248,10 +248,8 @@ def _result(
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
-        numbers = (
-            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
-            f"{format_share(seen)} happened."
-        )
+        rows = "over all rows" if share == 1 else f"with {where} ({format_share(share, 0)} of the rows)"
+        numbers = f": {rows} {format_share(stated)} were stated and {format_share(seen)} happened."
     return CheckResult(
         code=code,
         title=title,

@@ -27,7 +27,7 @@ from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.02
@@ -52,8 +52,8 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
-        said = f"There are {misses} misses, too few to search for regions."
-        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
+        said = f"{format_rows(misses)} missed: too few to search for regions."
+        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
     clean = "No region of the features is clearly covered less often than the rest."
@@ -189,7 +189,7 @@ CHECKS = (
         title="regions of the features",
         question=QUESTION,
         needs=("X",),
-        add="Add X, the features of the rows, to find where coverage fails.",
+        add="Add X, the features of the rows, to find where promises fail.",
         slices="features",
         read=by_regions,
         on_sample=True,

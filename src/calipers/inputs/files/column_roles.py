@@ -198,6 +198,11 @@ def assign_roles(
     if has_outcomes and not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
+    odd = next((name for name in unknown if name.startswith(("lower@", "upper@"))), None)
+    if odd is not None and "X" not in choice.chosen:
+        raise InputError(
+            f"column {odd!r} of {place} states no level: after '@' stands the allowed miscoverage, lower@0.1."
+        )
     if arrays and unknown and "X" not in choice.chosen:
         raise InputError(
             f"{place} holds an array {unknown[0]!r} that an audit does not take; "
