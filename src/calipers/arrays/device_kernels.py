@@ -21,17 +21,9 @@ def _summarise(p, codes, floors, out, n, width, row_step, floor_step, BLOCK: tl.
     largest = tl.max(x, axis=0)
     is_largest = x == largest
     others = tl.maximum(tl.max(tl.where(is_largest, -1.0, x), axis=0), 0.0)
+    second = tl.where(tl.sum(is_largest.to(tl.int32), axis=0) > 1, largest, others)
     floor = tl.load(floors + column * floor_step, mask=there, other=2.0)
-    # Three counts in one sum, a reduction being what takes time. NaN fails the comparisons of the last.
-    is_outside = there & (((x >= 0.0) & (x <= 1.0)) == 0)
-    counts = tl.sum(
-        is_largest.to(tl.int64)
-        + ((there & (x > floor)).to(tl.int64) << 20)
-        + (is_outside.to(tl.int64) << 40),
-        axis=0,
-    )
-    second = tl.where((counts & 0xFFFFF) > 1, largest, others)
-    size = ((counts >> 20) & 0xFFFFF).to(tl.int32)
+    size = tl.sum(((x > floor) & there).to(tl.int32), axis=0)
     total = tl.sum(tl.where(there, x, 0.0).to(tl.float64), axis=0)
     code = tl.load(codes + row)
     own = tl.load(p + row * row_step + code)
@@ -51,7 +43,9 @@ def _summarise(p, codes, floors, out, n, width, row_step, floor_step, BLOCK: tl.
     tl.store(out + 9 * n + row, (size - inside).to(tl.float64))
     tl.store(out + 10 * n + row, largest)
     tl.store(out + 11 * n + row, (size == 0).to(tl.float64))
-    tl.store(out + 12 * n + row, (counts >> 40).to(tl.float64))
+    # NaN fails both comparisons.
+    is_outside = there & (((x >= 0.0) & (x <= 1.0)) == 0)
+    tl.store(out + 12 * n + row, tl.sum(is_outside.to(tl.int32), axis=0).to(tl.float64))
 
 
 def summarise_rows(p: torch.Tensor, codes: torch.Tensor, floors: torch.Tensor) -> torch.Tensor:
