@@ -145,7 +145,7 @@ def _loses_kinds(values: Any, array: np.ndarray) -> bool:
 
 
 def _plain_column(values: Any) -> Any:
-    """The values of a column that is no series; arrow copies only when it is told that it may."""
+    """The values of a column that is not a series; arrow copies only when it is told that it may."""
     if type(values).__module__.split(".")[0] == "pyarrow":
         return values.to_numpy(zero_copy_only=False)
     return values.to_numpy()

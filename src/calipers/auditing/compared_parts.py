@@ -33,7 +33,7 @@ from calipers.auditing.tolerances import PART_TOLERANCE, rows_for, tolerance_at
 from calipers.inputs.rows import Column, Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
-from calipers.results.formatting import format_share
+from calipers.results.formatting import format_rows, format_share
 
 QUESTION = "everywhere"
 # Share of a part's rows by which stated and observed counts of a probability may differ there.
@@ -326,11 +326,11 @@ def _part_numbers(
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
-        # With few expected events the law of the calibration error is no guide; that of a share always is.
+        # With few expected events the law of the calibration error is unreliable; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
-        f"{format_share(seen)} happened ({int(mask.sum())} rows)"
+        f"{format_share(seen)} happened ({format_rows(mask.sum())})"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
         + ".",
         "estimates": (evidence, replace(joint, name=f"multicalibration error{promise.tag} ({promise.name})")),
@@ -373,7 +373,7 @@ def _part_evidence(
         low=float(ends[0][at]), high=float(ends[1][at]), confidence=confidence,
         n=float(parts.counts.effective[at]),
         p_value=p, alternative="two-sided" if promise.two_sided else "less",
-        method=f"share of covered rows; Clopper-Pearson intervals that hold at once for "
+        method=f"share of covered rows; Clopper-Pearson simultaneous intervals for "
         f"{len(parts.labels)} {kinds} (Sidak)"
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; {test}, corrected for the number of {kinds}",

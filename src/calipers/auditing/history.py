@@ -320,7 +320,7 @@ def _read(file: Path, passed_over: dict[str, str]) -> Run:
 
 
 def _report_beside(file: Path) -> str | None:
-    """The page of the same name; a name that is no text cannot stand in a page."""
+    """The page of the same name; a name that is not text cannot stand in a page."""
     page = file.with_suffix(".html")
     readable = page.name.isprintable() and page.is_file()
     return page.name if readable else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from calipers.inputs.rows import Column, Rows
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_count, format_percent, format_rows, format_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,10 @@ class Promise:
 
     def kept_words(self, share: float, rows: float, all_rows: float) -> str:
         """How often it is kept in a part of the rows, against the promise and all rows, as a clause."""
-        where = f"{format_share(share)} of {rows:.0f} rows"
+        where = f"{format_share(share)} of {format_rows(rows)}"
         if self.kind == "quantile":
             return (
-                f"{format_share(share)} of {rows:.0f} outcomes lie at or below the stated "
+                f"{format_share(share)} of {format_count(rows)} outcomes lie at or below the stated "
                 f"{format_percent(self.promised)} quantile; over all rows {format_share(all_rows)}."
             )
         return (

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 
 from calipers.exceptions import CalipersWarning
-from calipers.report.earlier import earlier_sentences
+from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.text_bars import text_bar
 from calipers.report.text_formats import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json

@@ -152,7 +152,7 @@ def _refuse_rounded(array: np.ndarray, name: str) -> None:
 
 
 def _first_other(array: np.ndarray) -> str:
-    """The first value that is no number and its row; the dtype where all could be numbers, as in text."""
+    """The first value that is not a number and its row; the dtype where all could be numbers, as in text."""
     for row, value in enumerate(array.tolist()):
         for cell in value if isinstance(value, list) else [value]:
             try:
@@ -287,7 +287,7 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     """Distinct group labels in sorted order and, per row, the index of its label.
 
     Labels may be integers, strings, booleans or any mixture that has an order by type and text;
-    missing labels are refused, because they would form a group nobody named.
+    missing labels are refused, because they would form a group without a name.
 
     Examples
     --------

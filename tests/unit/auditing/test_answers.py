@@ -78,7 +78,7 @@ def _large_sets() -> dict[str, Any]:
 
 
 def _slight_excess() -> dict[str, Any]:
-    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is no accident."""
+    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is not an accident."""
     loss = np.random.default_rng(0).beta(31, 69, 20_000)
     return {"loss": loss, "bound": 0.3}
 
@@ -295,7 +295,7 @@ def test_the_forecast_is_rounded_outward() -> None:
     forecast = next(e for name, e in found.estimates.items() if "of the next" in name)
     assert low <= forecast.low
     assert high >= forecast.high
-    assert "%;" not in text.replace("90 %;", "")  # a loss is no share
+    assert "%;" not in text.replace("90 %;", "")  # a loss is not a share
 
 
 def test_a_row_of_numbers_at_another_level_says_so() -> None:

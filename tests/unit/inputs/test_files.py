@@ -316,7 +316,7 @@ Y = np.zeros(2)
 ENDS = {"intervals": np.zeros((2, 2))}
 BAD_FILES = {
     "missing": ("none.csv", lambda path: None, "does not exist"),
-    "a name too long": ("n" * 300 + ".csv", lambda path: None, "is no name of a file"),
+    "a name too long": ("n" * 300 + ".csv", lambda path: None, "is not a file name"),
     "empty folder": ("folder.csv", lambda path: path.mkdir(), "no file matches"),
     "empty": ("r.csv", lambda path: path.touch(), "is empty"),
     "only a header": ("r.csv", text("y_true,p_a\n"), "there are no rows in"),

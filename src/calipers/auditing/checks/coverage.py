@@ -142,7 +142,7 @@ def _side(
 
 
 def _clean_words(estimate: Estimate, stated: float, says: str, promised: str) -> str:
-    """What is said of coverage that is no fault: whether noise alone explains the difference."""
+    """What is said of coverage that is not a fault: whether noise alone explains the difference."""
     low, high = interval_of(estimate)
     if estimate.p_value is not None and estimate.p_value <= LEVEL:
         return f"{says}; {promised} was promised. {NOT_CLEAR}"

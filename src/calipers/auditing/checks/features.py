@@ -31,7 +31,7 @@ from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
@@ -86,10 +86,10 @@ def by_features(m: Measurements, level: Promise) -> CheckResult:
     covered = m.rows_at(level)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
-        reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
+        reason = f"{format_rows(misses)} missed; {2 * FEWEST_MISSES} are needed to learn where misses happen."
         return CheckResult(
             code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
-            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n),
+            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses),
         )  # fmt: skip
     found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
     result = _with_place(m, level, _risk_result(m, level, found))
@@ -198,8 +198,8 @@ def expectation_picture(
     return Picture(
         name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
         title=f"Observed against predicted coverage{level.tag}",
-        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage is "
-        "the same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
+        "is the same everywhere the points scatter around the promise; points that rise are a fault.",
         kind="points", curves=(curve,), reference=level.promised,
     )  # fmt: skip
 
@@ -315,9 +315,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     if rare < _FEWEST_RARE:
         return replace(
             base,
-            not_applicable=f"The rarer outcome happened in {rare} rows; {_FEWEST_RARE} are needed to learn "
-            "where.",
-            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
+            not_applicable=f"The rarer outcome happened in {format_rows(rare)}; {_FEWEST_RARE} are needed to "
+            "learn where.",
+            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n, rare),
         )  # fmt: skip
     risk, *others = _excess_risks(m, level, side, code)
     few = side.cluster is not None and risk.p_value is None
@@ -348,7 +348,7 @@ def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str)
         cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
         **({"n_repeats": 1} | _models(m)),
     )  # fmt: skip
-    named = {key: replace(e, name=f"ert {key}{level.tag} ({level.name})") for key, e in table.items()}
+    named = {key: replace(e, name=f"ert {key} ({level.name})") for key, e in table.items()}
     risk = named.pop("l1")
     if side.cluster is not None:
         p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))

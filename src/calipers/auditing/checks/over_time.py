@@ -31,7 +31,7 @@ _FAULTS = {
 }
 # The place of the change was chosen among many; intervals around it are as wide as those of so many.
 _PLACES = 10
-# A stretch of time may miss the promise by this many tolerances of the whole before anybody should act.
+# A stretch of time may miss the promise by this many tolerances of the whole before action is called for.
 TIME_TOLERANCE = 1.5
 _PIECES = 20
 _NULL_LEVEL = 0.95

@@ -239,10 +239,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
-        numbers = (
-            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
-            f"{format_share(seen)} happened."
-        )
+        rows = "over all rows" if share == 1 else f"with {where} ({format_share(share, 0)} of the rows)"
+        numbers = f": {rows} {format_share(stated)} were stated and {format_share(seen)} happened."
     return CheckResult(
         code=code,
         title=title,
@@ -262,7 +260,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
 
 
 def _clean_words(estimate: Estimate) -> str:
-    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    """What is said of probabilities without a fault: whether noise alone explains the difference."""
     most = f"differ by at most {float(estimate):.3f} of all rows in any range"
     if estimate.null_high is None:
         return f"Stated and observed frequencies {most}."

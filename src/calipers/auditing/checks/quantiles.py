@@ -66,7 +66,8 @@ def _quantiles(m: Measurements) -> CheckResult:
         where=f"quantile {level:g}",
         estimates=(*numbers, *score),
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
-        rows=lambda given: given.at(at)["below_quantile"],
+        # The side with more outcomes than stated.
+        rows=lambda given: given.at(at)["below_quantile"] == over,
     )
 
 
@@ -115,7 +116,7 @@ def _pit(m: Measurements) -> CheckResult:
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),
-        rows=lambda given: given["pit"] <= level,
+        rows=lambda given: (given["pit"] <= level) == (gap > 0),
     )
 
 

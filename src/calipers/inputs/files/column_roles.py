@@ -229,7 +229,7 @@ def _with_other_names(columns: Sequence[str], choice: ColumnChoice, arrays: Coll
 
 
 def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[Key, str]:
-    """The columns of one field; for features that nobody chose, all that are left."""
+    """The columns of one field; for features that were not chosen, all that are left."""
     if single.layout == "rest" and single.name not in choice.chosen:
         return {(column, None): column for column in columns}
     found: dict[Key, str] = {}
@@ -321,7 +321,7 @@ def _no_column(single: Field, patterns: Sequence[str], columns: Sequence[str], p
     if len(columns) == 1:
         mark = next((mark for mark in _SEPARATORS if mark in columns[0]), None)
         if mark is not None:
-            return InputError(f"{said} Its cells seem to be separated by {_SEPARATORS[mark]}: say --sep.")
+            return InputError(f"{said} Its cells seem to be separated by {_SEPARATORS[mark]}: use --sep.")
     return InputError(
         f"{said} Name the column of true outcomes with --y." if single.name == "y_true" else said
     )

@@ -241,7 +241,7 @@ def _is_array(series: pl.Series) -> bool:
 
 
 def _bad_cell(series: pl.Series) -> str:
-    """The first cell that is no number, where it is, and the remedy for a decimal comma."""
+    """The first cell that is not a number, where it is, and the remedy for a decimal comma."""
     import polars as pl
 
     if series.dtype != pl.String:
@@ -289,7 +289,7 @@ def _converter(y: np.ndarray) -> Callable[[str], Any]:
     return float if y.dtype.kind == "f" else str
 
 
-# A text column with this share of distinct values names its rows; it is no feature.
+# A text column with this share of distinct values names its rows; it is not a feature.
 _IDENTIFIER_SHARE = 0.5
 _IDENTIFIER_ROWS = 50
 

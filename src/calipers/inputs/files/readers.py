@@ -84,7 +84,9 @@ def _require_file(path: str) -> None:
         raise InputError(f"{path} does not exist.")
     format_of(path)
     if not place.is_file():
-        raise InputError(f"{path} is no file but a pipe, a socket or a device. Write its content to a file.")
+        raise InputError(
+            f"{path} is not a file but a pipe, a socket or a device. Write its content to a file."
+        )
     if place.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes). Write the predictions to it again.")
 
@@ -188,7 +190,7 @@ def _plain(lazy: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _refuse_unreadable(path: str) -> None:
-    """Refuse what unpacks to far too much, and text in an encoding nobody reads here."""
+    """Refuse what unpacks to far too much, and text in an unsupported encoding."""
     refuse_bomb(path)
     kind, compression = format_of(path)
     if not kind.is_text or "://" in path:
@@ -277,7 +279,7 @@ def _in_our_words(path: str, error: Exception) -> str:
         return f"{path} is not written in UTF-8. Save it as UTF-8."
     said = " ".join(said.split("\n\n", maxsplit=1)[0].split())[:160].rstrip(".") or type(error).__name__
     if isinstance(error, zipfile.BadZipFile) or "allow_pickle" in said or "magic string" in said:
-        said = "it is no archive of plain arrays"
+        said = "it is not an archive of plain arrays"
     return (
         f"{path} could not be read as {format_of(path)[0].name} ({said}). "
         "Check that it is complete and that its ending says what it is."
