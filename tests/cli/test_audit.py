@@ -95,7 +95,7 @@ def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_
         ("[audit]\nseed = 'x'\n", "unable to parse string as an integer, got 'x'"),
         ("[audit]\nalpha = [0.1, 'a']\n", "[audit] alpha of calipers.toml: "),
         ("[audit]\nalpha = [0.1, 'a']\n", ", got [0.1, 'a']"),
-        ("alpha = 0.2\n", "has no place for 'alpha'; settings stand in the section [audit]"),
+        ("alpha = 0.2\n", "has no place for 'alpha'; settings belong in the section [audit]"),
         ("[audti]\nalpha = 0.2\n", "has no place for 'audti'"),
         ("[audit]\n[measure]\nalpha = 0.2\n", "has no place for 'measure'"),
         ("audit = 3\n", "must be a section [audit], got 3"),
@@ -192,7 +192,7 @@ def test_a_damaged_archive_is_not_advised_to_be_unpickled(capsys: pytest.Capture
     Path("rows.npz").write_bytes(b"\x80\x04not an archive")
     assert main(["audit", "rows.npz"]) == 2
     shown = capsys.readouterr().err
-    assert "it is no archive of plain arrays" in shown
+    assert "it is not an archive of plain arrays" in shown
     assert "pickle" not in shown
 
 

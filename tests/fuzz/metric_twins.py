@@ -347,7 +347,7 @@ METRICS: dict[str, Twin] = {
 }
 # Registered metrics without a twin here.
 WITHOUT = {
-    "difficulty_concordance": "random groups; tests/unit/metrics/adaptivity/test_size.py compares pair by pair",
+    "difficulty_concordance": "random groups; tests/unit/metrics/adaptivity/test_size_and_difficulty.py compares pair by pair",
     "smooth_calibration_error": "an integral on a grid; tests/reference/test_reliability_peers.py",
     "change_over_time": "windows of a grid of its own; tests/unit/metrics/over_time/test_measure.py",
     "worst_slab_coverage": "random directions and halves; tests/unit/metrics/conditional/test_slab.py",

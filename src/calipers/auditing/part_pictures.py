@@ -35,8 +35,8 @@ def part_picture(
     return Picture(
         name=f"{base.code}_coverage_by_{parts.kind}{promise.tag}".replace(" ", "_"), question=base.question,
         title=f"{'Outcomes at or below' if quantile else 'Coverage'} by {parts.kind}{promise.tag}",
-        caption=f"All intervals hold at once with probability {format_percent(confidence)}; the line is the "
-        "promise." + (f" The {left_out} {parts.kind}s covered most often are left out." if left_out else ""),
+        caption=f"Intervals hold simultaneously with probability {format_percent(confidence)}; the line is "
+        "the promise." + (f" The {left_out} best covered {parts.kind}s are left out." if left_out else ""),
         kind="intervals", curves=(curve,), reference=promise.promised,
         labels=tuple(parts.labels[i] for i in shown),
     )  # fmt: skip
@@ -66,13 +66,13 @@ def deviation_picture(
     curve = Curve(
         name=f"observed minus stated by {kind}", x=np.arange(len(shown), dtype=float), y=y, low=y - half,
         high=y + half, confidence=confidence, x_label=kind, y_label="observed minus stated",
-        method="normal intervals that hold for all parts at once (Sidak)",
+        method="normal intervals, simultaneous for all parts (Sidak)",
         details={"rows": rows, "two_sided": True},
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,
         title=f"Observed minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
-        caption=f"All intervals hold at once with probability {format_percent(confidence)}; at the line as "
-        "much happens as was stated.",
+        caption=f"Intervals hold simultaneously with probability {format_percent(confidence)}; at the line "
+        "as much happens as was stated.",
         labels=tuple(shown),
     )  # fmt: skip

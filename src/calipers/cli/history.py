@@ -35,7 +35,7 @@ def command(
     """Show every promise over time: kept or broken, first broken when, and what the last audit changed.
 
     Exit code 0: the last audit kept the threshold. 1: it missed it. 2: the folder holds no audits. Files that
-    are no audits are named and passed over.
+    are not audits are named and passed over.
     """
     import sys
 

@@ -47,7 +47,10 @@ def command(
         Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="Column whose groups are watched each, at one rate for all.")
+        str | None,
+        typer.Option(
+            "--group", help="Column of groups: each is monitored, with one false-alarm rate for all."
+        ),
     ] = None,
     prometheus: Annotated[
         Path | None, typer.Option("--prometheus", help="File for metrics in the text format of Prometheus.")

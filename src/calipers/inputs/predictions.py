@@ -366,9 +366,15 @@ def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
             f"{name} must hold two labels, got {len(distinct)}. "
             "For several classes pass (n, K) probabilities."
         )
-    if len(distinct) == 2 and not bool(xp.any(positive)):
-        raise InputError(f"pos_label={pos_label!r} does not occur in {name}.")
+    # With one label present the positive one may be the other, when it is of the same kind.
+    if not bool(xp.any(positive)) and (len(distinct) == 2 or isinstance(label, str) != _holds_text(labels)):
+        shown = " and ".join(repr(plain_label(value)) for value in distinct)
+        raise InputError(f"pos_label={pos_label!r} does not occur in {name}, which holds {shown}.")
     return positive
+
+
+def _holds_text(labels: Array) -> bool:
+    return isinstance(labels, np.ndarray) and bool(labels.size) and isinstance(labels.flat[0], str)
 
 
 def _is_text(labels: Array) -> bool:

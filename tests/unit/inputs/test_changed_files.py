@@ -112,5 +112,5 @@ def test_an_error_of_the_reader_names_the_file_as_it_was_given(tmp_path: Path) -
 
 
 def test_a_name_that_no_file_can_have_is_one_sentence() -> None:
-    with pytest.raises(InputError, match=r"'a\\x00b\.csv' is no name of a file"):
+    with pytest.raises(InputError, match=r"'a\\x00b\.csv' is not a file name"):
         list(FileSource("a\0b.csv").files())

@@ -178,3 +178,24 @@ def test_whole_numbers_that_doubles_round_are_refused(kind: type) -> None:
         is_covered(np.array([2**53 + 1] * 3, dtype=kind), ends)
     assert is_covered(np.array([2**53, 2**53 + 2, 2**62], dtype=kind), ends).tolist() == [True, False, False]
     assert is_covered(np.array([-(2**63), 0, 2**53]), ends).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [True, 0, 1, False],
+        [1.0, 0, 1, 0],
+        [np.str_("b"), "a", "b", np.str_("a")],
+        [np.bool_(1), 0, 1.0, False],
+    ],
+)
+def test_labels_of_several_types_are_ordered_by_value(labels: Any) -> None:
+    # They were ordered by the name of their type, so that 0 was the positive one of True and 0.
+    assert check_binary(np.array(labels, dtype=object)).tolist() == [True, False, True, False]
+
+
+def test_a_positive_label_of_another_kind_is_refused_where_one_label_is_present() -> None:
+    assert check_binary(["no", "no"], pos_label="yes").tolist() == [False, False]
+    for labels, positive in (([1, 1], "yes"), (["1", "1"], 1), ([b"yes"], "yes")):
+        with pytest.raises(InputError, match="does not occur in y_true, which holds"):
+            check_binary(labels, pos_label=positive)

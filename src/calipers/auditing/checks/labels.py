@@ -138,7 +138,7 @@ def _picture(parts: Parts, ends: tuple[Any, Any], promise: Promise, confidence: 
     return Picture(
         name=f"{CODE}_by_class_{promise.key}", question=QUESTION,
         title=f"By true class: {promise.name}",
-        caption="The class is not known when a prediction is made, so differences are no fault unless "
+        caption="The class is not known when a prediction is made, so differences are not a fault unless "
         "coverage was promised class by class.", kind="intervals", curves=(curve,),
         reference=None if promise.per_row else promise.promised,
         labels=tuple(parts.labels[k] for k in order),

@@ -14,8 +14,8 @@ from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import (
     AllRows,
-    ForetoldCells,
     Partition,
+    PredictedCoverageCells,
     RegionCells,
     difficulty_partition,
     group_partitions,
@@ -79,7 +79,7 @@ class Design:
     further : dict
         Name to partition: regions, predicted coverage, difficulty.
     scores : list
-        The scores, plainest first.
+        The scores, simplest first.
     ratio : DensityRatio or None
         What rows count for new rows with other features.
     """
@@ -145,9 +145,9 @@ def _feature_partitions(
     trees = boost(values, missed, rng, loss="logistic", start=float(np.log(share / (1 - share))))
     found: dict[str, Any] = {}
     if len(used := trees.used()):
-        foretold = trees.predict(values)
-        edges = np.unique(np.quantile(foretold, np.arange(1, PARTS) / PARTS))
-        found["foretold"] = ForetoldCells(codes.only(used), trees.renumbered(used), edges)
+        predicted = trees.predict(values)
+        edges = np.unique(np.quantile(predicted, np.arange(1, PARTS) / PARTS))
+        found["foretold"] = PredictedCoverageCells(codes.only(used), trees.renumbered(used), edges)
     tree = one_tree(values, missed, rng, leaf_rows=max(_LEAF_ROWS, rows.n // 10))
     if len(used := tree.used()):
         leaves = np.unique(tree.leaves(values))
@@ -190,7 +190,7 @@ def has_choice(rows: Rows) -> bool:
 
 
 def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
-    """All candidates, plainest first; conditional thresholds only where no p-values are asked for."""
+    """All candidates, simplest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
     partitions: list[Any] = [AllRows(), *design.groups, *design.further.values()]
     slices = design.slices()

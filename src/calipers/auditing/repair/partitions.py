@@ -178,7 +178,7 @@ def difficulty_partition(rows: Rows, n_parts: int) -> DifficultyCells | None:
 
 @part("foretold")
 @dataclass(frozen=True, slots=True, eq=False)
-class ForetoldCells:
+class PredictedCoverageCells:
     """Parts by the miscoverage that a model of the features predicts.
 
     Parameters

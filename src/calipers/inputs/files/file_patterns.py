@@ -37,7 +37,7 @@ def _of_system(path: str, ask: Callable[[], T]) -> T:
         return ask()
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        raise InputError(f"...{path[-60:]!r} is no name of a file ({said}).") from None
+        raise InputError(f"...{path[-60:]!r} is not a file name ({said}).") from None
 
 
 def _of_pattern(path: Path) -> list[str]:

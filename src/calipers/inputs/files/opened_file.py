@@ -29,7 +29,7 @@ def unmapped(path: str) -> str:
     """The address by which polars reads a local file instead of mapping it into memory.
 
     A mapped file that another program cuts off ends the process (SIGBUS). By its address a file is read as
-    one at a distance is, and its name is no pattern; polars refuses an address with ``..`` in it. Windows
+    one at a distance is, and its name is not a pattern; polars refuses an address with ``..`` in it. Windows
     does not let mapped files be cut.
 
     Examples

@@ -12,7 +12,7 @@ from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw, effective_quantile, effective_rows
 from calipers.inputs import check_confidence, check_count
-from calipers.metrics.adaptivity.size import difficulty_columns, repeated
+from calipers.metrics.adaptivity.size_and_difficulty import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import EQUAL
 from calipers.metrics.states.all_rows import in_content_order

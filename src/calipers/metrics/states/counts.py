@@ -20,7 +20,7 @@ from calipers.inputs.weights import are_whole
 
 Row = tuple[Any, ...]
 
-# Beyond this many distinct rows the columns are not discrete and the table is no summary.
+# Beyond this many distinct rows the columns are not discrete and the table is not a summary.
 MAX_DISTINCT = 2_000_000
 
 

@@ -44,15 +44,15 @@ class ReadingAs(State):
         return type(self)(self.state.fresh(), self.level, self.reads)
 
     def absorb(self, block: Rows) -> None:
-        """Hand the block on, at the level."""
+        """Pass the block on, at the level."""
         self.state.absorb(block.at(self.level, self.reads))
 
     def settle(self) -> None:
-        """Do what the state put off."""
+        """Do the deferred work of the state."""
         self.state.settle()
 
     def shed(self) -> None:
-        """Let go of what every worker was given."""
+        """Drop what every worker was given."""
         self.state.shed()
 
     def regain(self, given: Self) -> None:

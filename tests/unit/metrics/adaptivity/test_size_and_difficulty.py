@@ -15,7 +15,7 @@ from calipers.metrics import (
     width_against_error,
 )
 from calipers.metrics.adaptivity.concordance import draw_pairs, harder_first
-from calipers.metrics.adaptivity.regression import concordance_balance
+from calipers.metrics.adaptivity.width_and_error import concordance_balance
 from tests.unit.metrics.adaptivity import brute_force
 
 few = {"n_draws": 19, "random_state": 0}
