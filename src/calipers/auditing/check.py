@@ -13,6 +13,7 @@ from calipers.inference import State
 
 States: TypeAlias = dict[str, State]
 CheckResults: TypeAlias = CheckResult | Iterable[CheckResult]
+ADD_LOSS = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
 ADD_PROBABILITIES = "Add probabilities: one column per class, or the positive class of two."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from calipers.inputs.rows import Column, Rows
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_count, format_percent, format_rows, format_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +18,9 @@ class Promise:
         The level of the rows, or the quantile, at which it is read.
     alpha : float
         Allowed share of broken promises: z is promised with probability 1 - alpha, unless per row.
-    kind : {"coverage", "stated", "probability", "quantile"}
-        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability; a
-        stated quantile.
+    kind : {"coverage", "stated", "probability", "classes", "quantile"}
+        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability;
+        those of several classes; a stated quantile.
     name : str
         As the table of promises shows it.
     noun : str
@@ -35,6 +35,8 @@ class Promise:
         Whether more than promised is a fault too, as for probabilities and quantiles.
     own_key : str
         A word of its own, for a second promise of one kind and number.
+    parts : tuple of Promise
+        Promises it consists of: each is looked at, and the worst is told, corrected for their number.
     """
 
     number: int = 0
@@ -47,6 +49,7 @@ class Promise:
     per_row: bool = False
     two_sided: bool = False
     own_key: str = ""
+    parts: tuple[Promise, ...] = ()
 
     @property
     def promised(self) -> float:
@@ -64,10 +67,10 @@ class Promise:
 
     def kept_words(self, share: float, rows: float, all_rows: float) -> str:
         """How often it is kept in a part of the rows, against the promise and all rows, as a clause."""
-        where = f"{format_share(share)} of {rows:.0f} rows"
+        where = f"{format_share(share)} of {format_rows(rows)}"
         if self.kind == "quantile":
             return (
-                f"{format_share(share)} of {rows:.0f} outcomes lie at or below the stated "
+                f"{format_share(share)} of {format_count(rows)} outcomes lie at or below the stated "
                 f"{format_percent(self.promised)} quantile; over all rows {format_share(all_rows)}."
             )
         return (

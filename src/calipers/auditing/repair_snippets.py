@@ -12,7 +12,7 @@ from calipers.auditing import load_repair
 new = load_repair("repair.json").apply(found.data.given)  # or the same columns of new rows"""
 
 _THRESHOLDS = (
-    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on rows kept for the choice,\n"
+    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on selection rows,\n"
     "# the winner is conformalised on others and tried on untouched ones."
 )
 

@@ -115,7 +115,8 @@ class Rows:
     def __getitem__(self, name: Column) -> np.ndarray:
         value = self.get(name)
         if value is None:
-            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.")
+            hint = " It is read off sets, intervals or p-values beside y_true." if name == "covered" else ""
+            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.{hint}")
         return value
 
     def get(self, name: Column) -> np.ndarray | None:

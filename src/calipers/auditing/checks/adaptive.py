@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
@@ -35,6 +35,8 @@ EASE = "ease_or_size"
 # rows for its interval to leave the tolerance behind: with 1500 rows fifths see more than tenths.
 PARTS = ((10, 5000), (5, 500), (4, 400), (2, 0))
 ROWS_PER_PART = 100
+# Rows below which a rank correlation says nothing.
+FEWEST_ROWS = 20
 # Sizes whose rank correlation with difficulty is surely below this do not follow it.
 FOLLOWS = 0.1
 # Shuffles behind T-SS: 999, fewer where each of them costs a pass over many rows.
@@ -249,9 +251,8 @@ def _one_part_words(m: Measurements) -> str:
     """Why there is nothing to compare along difficulty."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return "All rows are equally easy; there is nothing to compare."
-    what = m.noun if m.task != "outcomes" else "predictions"
     return (
-        f"All {what} have one {_SIZES[m.task]}: they call no row harder than another. "
+        f"All {m.noun} have one {_SIZES[m.task]}: they call no row harder than another. "
         "Add ease to compare hard rows with easy ones."
     )
 
@@ -287,6 +288,9 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
         return replace(base, not_applicable=_no_ease_words(m, size))
+    if rows.n < FEWEST_ROWS:
+        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
+        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
     names = ("hardness", "size")
@@ -316,8 +320,8 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
-            # Equal sizes that nothing says should differ do not prove that sizes follow.
-            "descriptive": not np.ptp(size) and not ignored,
+            # Equal sizes are no proof that sizes follow.
+            "descriptive": not np.ptp(size),
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },
     )
@@ -382,9 +386,10 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
     half = normal_quantile(confidence) * error
-    low, high = np.tanh(z - half), np.tanh(z + half)
-    p = float(found.pvalue)
-    return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
+    low, high = min(r, float(np.tanh(z - half))), max(r, float(np.tanh(z + half)))
+    # The t law gives 0 to a perfect order; two of all orders are perfect.
+    p = max(float(found.pvalue), float(2 * np.exp(-special.gammaln(len(x) + 1))), np.finfo(float).tiny)
+    return Estimate(**fields, value=r, low=low, high=high, p_value=p, alternative="two-sided")
 
 
 def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:
@@ -456,7 +461,7 @@ CHECKS = (
         question="probabilities",
         needs=("difficulty",),
         add=_ADD_EASE,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="difficulty",
         states=difficulty_states,
         read=coverage_along_difficulty,

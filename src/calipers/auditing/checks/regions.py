@@ -27,10 +27,10 @@ from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
-SMALLEST_MASS = 0.05
+SMALLEST_MASS = 0.02
 # A rule that was measured on other rows is preferred when its p-value is at most this.
 SUSPECT = 0.05
 # A rule in words, and its conditions: column, sign, bound or category.
@@ -52,8 +52,8 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
-        said = f"There are {misses} misses, too few to search for regions."
-        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
+        said = f"{format_rows(misses)} missed: too few to search for regions."
+        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
     clean = "No region of the features is clearly covered less often than the rest."
@@ -67,8 +67,10 @@ def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
     return m.kept(f"regions{level.tag}", lambda: _search(m, level))
 
 
-def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tuple[Region, bool] | None:
-    """The region in which a promise is kept least well, and whether rows that did not choose it confirm it.
+def deviating_region(
+    m: Measurements, level: Promise, side: PromiseRows
+) -> tuple[Region, Estimate | None] | None:
+    """The region in which a promise is kept least well, and what rows that did not choose it confirm of it.
 
     What is too much is a fault of probabilities and quantiles, not of coverage.
     """
@@ -81,9 +83,9 @@ def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tupl
         )  # fmt: skip
         rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
         if table and (table[rule].p_value or 1.0) <= SUSPECT:
-            return (rule, table[rule].details["conditions"]), True
+            return (rule, table[rule].details["conditions"]), table[rule]
     found = best_rule(features, side.kept, alpha, min_mass=SMALLEST_MASS, below=not level.two_sided)
-    return None if found is None else (found, False)
+    return None if found is None else (found, None)
 
 
 def described_region(m: Measurements, level: Promise) -> tuple[Region, bool] | None:
@@ -187,7 +189,7 @@ CHECKS = (
         title="regions of the features",
         question=QUESTION,
         needs=("X",),
-        add="Add X, the features of the rows, to find where coverage fails.",
+        add="Add X, the features of the rows, to find where promises fail.",
         slices="features",
         read=by_regions,
         on_sample=True,

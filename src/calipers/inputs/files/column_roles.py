@@ -186,6 +186,9 @@ def assign_roles(
             raise _no_column(single, choice.patterns(single), columns, place)
         if single.beside and single.beside not in found and single.name not in choice.chosen:
             continue
+        if matched and single.argument in arrays and single.layout != "rest":
+            column = next(iter(matched.values()))
+            raise InputError(f"{place} holds {single.argument} twice, also as {column!r}. Leave one out.")
         if matched:
             found[single.argument] = found.get(single.argument, {}) | matched
             taken |= set(matched.values())
@@ -198,6 +201,11 @@ def assign_roles(
     if has_outcomes and not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
+    odd = next((name for name in unknown if name.startswith(("lower@", "upper@"))), None)
+    if odd is not None and "X" not in choice.chosen:
+        raise InputError(
+            f"column {odd!r} of {place} states no level: after '@' stands the allowed miscoverage, lower@0.1."
+        )
     if arrays and unknown and "X" not in choice.chosen:
         raise InputError(
             f"{place} holds an array {unknown[0]!r} that an audit does not take; "

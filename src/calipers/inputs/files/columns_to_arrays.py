@@ -19,6 +19,7 @@ from calipers.inputs.joined_columns import joined
 if TYPE_CHECKING:
     import polars as pl
 
+_PLAIN_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _DECIMAL_COMMA = re.compile(r"^\s*[+-]?\d+,\d+\s*$")
 _NEEDED = {"numbers": "numbers", "flags": "true and false, or 1 and 0"}
 
@@ -246,6 +247,9 @@ def _bad_cell(series: pl.Series) -> str:
     if series.dtype != pl.String:
         return f"got {series.dtype} (first value {series.drop_nulls()[0]!r})."
     wrong = series.is_not_null() & series.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+    if not wrong.any():
+        # Such as nan and Infinity, which one can read and the types of a csv file cannot.
+        wrong = series.is_not_null() & ~series.str.contains(_PLAIN_NUMBER)
     if not wrong.any():
         return f"got numbers as text ({series.drop_nulls()[0]!r})."
     row = int(wrong.arg_max() or 0)

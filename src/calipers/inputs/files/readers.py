@@ -146,8 +146,10 @@ class PolarsReader(Reader):
 
         # pl.len() of a csv file by its address counts lines of a copy that polars keeps, which may be old.
         counted = pl.nth(0).null_count() + pl.nth(0).count() if self.separated else pl.len()
+        # Where only some columns are read, polars passes over cells beyond the header: all are read once.
+        flags = pl.QueryOptFlags(projection_pushdown=not self.separated)
         count = self.lazy.select(counted)
-        return int(guarded(self.path, lambda: count.collect(engine="streaming")).item())
+        return int(guarded(self.path, lambda: count.collect(engine="streaming", optimizations=flags)).item())
 
     def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
         """A range of rows of some columns."""
@@ -194,9 +196,11 @@ def _refuse_unreadable(path: str) -> None:
     if not kind.is_text or "://" in path:
         return
     with open_packed(path, compression) as file:
-        first = file.read(64)
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in first:
+        first = file.read(4096)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in first[:64]:
         raise InputError(f"{path} is written in UTF-16. Save it as UTF-8.")
+    if b"\r" in first and b"\n" not in first:
+        raise InputError(f"the lines of {path} end in a carriage return alone. Save it with line feeds.")
 
 
 def kind_of(dtype: Any) -> str:
@@ -260,6 +264,11 @@ def _in_our_words(path: str, error: Exception) -> str:
         return (
             f"column {cell[2]!r} of {path} holds {cell[1]!r}, which is not of the kind of its first "
             f"{TYPE_ROWS} values. Correct the cell, or write the file as parquet."
+        )
+    if cell := re.search(r"conversion from `[iu]128` .*? in column '(.*?)'", said):
+        return (
+            f"column {cell[1]!r} of {path} holds whole numbers of more than 64 bits. "
+            "Divide them, or write them with a decimal point."
         )
     if "more fields than defined" in said:
         return (
