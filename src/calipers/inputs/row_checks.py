@@ -285,7 +285,7 @@ def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
 
 def check_row_labels(labels: Any, n: int, *, name: str) -> np.ndarray:
     """One label per row, none of them missing."""
-    array = one_column(as_numpy(labels, name=name))
+    array: np.ndarray = one_column(as_numpy(labels, name=name))
     if array.shape != (n,):
         raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
     refuse_missing_labels(array, name)
