@@ -284,13 +284,13 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     if hard is None:
         reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
-    if rows.n < FEWEST_ROWS:
-        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
-        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     size = distinct_sizes(rows)
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
         return replace(base, not_applicable=_no_ease_words(m, size))
+    if rows.n < FEWEST_ROWS:
+        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
+        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
     names = ("hardness", "size")
