@@ -35,7 +35,7 @@ def take_any_encoding() -> None:
 
 
 def flush_output() -> Exception | None:
-    """What kept output from its reader; None when nothing did. After it nothing is written, also not at exit."""
+    """What kept output from its reader, or None; after a failure nothing more is written, nor at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
