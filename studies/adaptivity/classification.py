@@ -157,7 +157,7 @@ def _trials(
         rows = rng.permutation(len(test))[: min(effort.rows, len(test))]
         r, s, c = ranks[rows].astype(float), size[rows].astype(float), covered[rows]
         pairs = draw_pairs(len(rows), effort.group, effort.pairs, rng)
-        harder = harder_first(np.stack([r, s]), pairs)
+        harder = harder_first(np.stack([r, s]), pairs, effort.group)
         readings["rate"][t] = np.mean(harder[:, 0] == harder[:, 1])
         readings["Deficit"][t] = np.maximum(r - s, 0).mean()
         readings["Excess"][t] = np.maximum(s - r, 0).mean()

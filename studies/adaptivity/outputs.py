@@ -103,11 +103,15 @@ def outputs_from_folder(
     *,
     size: tuple[int, int],
     batch_size: int = 256,
+    place: Callable[[np.ndarray], Any] = np.asarray,
     **options: Any,
 ) -> Outputs:
-    """`compute_outputs` for a folder of pictures, batch by batch: what a person with ImageNet runs."""
+    """`compute_outputs` for a folder of pictures, batch by batch: what a person with ImageNet runs.
+
+    ``place`` puts a batch where the model is, for example on a GPU: it is then changed there, too.
+    """
     parts = [
-        compute_outputs(name, predict, images, labels, **options)
+        compute_outputs(name, predict, place(images), labels, **options)
         for images, labels in read_image_folder(folder, size=size, batch_size=batch_size)
     ]
     kinds = parts[0].ease

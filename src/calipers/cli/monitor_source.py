@@ -40,7 +40,7 @@ def read_rows(source: str, places: Places) -> Iterator[pl.DataFrame]:
     files = sorted(p for p in path.iterdir() if p.suffix in _KINDS) if path.is_dir() else [path]
     for file in files:
         place = places.setdefault(file.name, {"offset": 0, "header": ""})
-        # Another file follows: nobody writes to this one any more, and its last line is whole.
+        # Another file follows: this one is complete, and its last line is whole.
         yield from _file_rows(file, place, finished=file != files[-1])
 
 

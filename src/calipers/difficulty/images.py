@@ -117,12 +117,18 @@ def _rotation(
 def _blur(
     scale: float, lengths: tuple[int, ...], axes: tuple[int, int], rng: np.random.Generator
 ) -> Callable[[Array], Array]:
-    """Gaussian blur with a standard deviation between 5 and 10 times scale, in pixels; on the host."""
+    """Gaussian blur with a standard deviation between 5 and 10 times scale, in pixels."""
     width = 10 * scale * float(rng.uniform(0.5, 1.0))
+    from scipy import ndimage
+
+    # The filter is linear: what it makes of every unit vector is its matrix, for any device.
+    blurs = [ndimage.gaussian_filter(np.eye(side), (width, 0.0)) for side in lengths]
 
     def change(pictures: Array) -> Array:
-        from scipy import ndimage
-
-        return on_device_of(ndimage.gaussian_filter(as_numpy(pictures), width, axes=axes), pictures)
+        xp = namespace(pictures)
+        for axis, blur in zip(axes, blurs, strict=True):
+            matrix = xp.astype(on_device_of(blur, pictures), pictures.dtype)
+            pictures = xp.moveaxis(xp.tensordot(pictures, matrix, axes=((axis,), (1,))), -1, axis)
+        return pictures
 
     return change

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.results import EstimateTable, Finding, nothing_told, severity_rank
+from calipers.results.formatting import in_a_row
 from calipers.version import __version__
 
 DOCUMENT_SCHEMA = 1
@@ -18,7 +19,7 @@ _WORSE = {
     "mostly": "slightly worse than promised",
 }
 FORECAST_LABELS = {
-    "": {"yes": "as here"},
+    "": {"yes": "about the same"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
     "CAL602": _WORSE,
     "CAL603": {"doubtful": "worse in a group", "mostly": "slightly worse in a group"},
@@ -28,8 +29,15 @@ FORECAST_LABELS = {
 }
 
 
-_LARGER = "They cover more often than promised (CAL102), so smaller ones would do."
-_SMALL = {"note": "mostly"}
+# Question -> the fault of all rows that a yes would contradict, the answer by its severity, and its words:
+# what covers too often is larger than it needs to be, whether or not a rival was found, and what covers too
+# rarely does so somewhere, also where no part is worse than the others.
+_OF_ALL_ROWS = {
+    "narrow": ("CAL102", {"note": "mostly", "warning": "doubtful", "issue": "doubtful"},
+               "They cover more often than promised (CAL102), so smaller ones would do."),
+    "everywhere": ("CAL101", {"note": "mostly", "warning": "doubtful", "issue": "no"},
+                   "Over all rows they cover less often than promised (CAL101)."),
+}  # fmt: skip
 
 
 def audit_document(
@@ -103,11 +111,11 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
     state, sentence = _state(question, mine, worst)
     severity = "none" if worst is None else own_severity(worst)
-    over = next((f for f in findings if f.code == "CAL102" and f.outcome == "fault"), None)
-    if question["question"] == "narrow" and state in ("yes", "mostly") and over is not None:
-        # What covers too often is larger than it needs to be, whether or not a rival was found.
-        severity = max(severity, own_severity(over), key=severity_rank)
-        state, sentence = _SMALL.get(severity, "doubtful"), f"{_LARGER} {sentence}"
+    code, states, words = _OF_ALL_ROWS.get(question["question"], ("", {}, ""))
+    overall = next((f for f in findings if f.code == code and f.outcome == "fault"), None)
+    if overall is not None and state in ("yes", "mostly"):
+        severity = max(severity, own_severity(overall), key=severity_rank)
+        state, sentence = states[severity], f"{words} {sentence}"
     forecast = question["question"] == "forecast"
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
@@ -163,8 +171,6 @@ def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int, *, 
     named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
     if not told and not named:
         return TOO_FEW_ROWS
-    found = "No fault found" if not named else "Found " + " and ".join(
-        [", ".join(named[:-1]), named[-1]] if len(named) > 1 else named
-    )  # fmt: skip
+    found = f"Found {in_a_row(named)}" if named else "No fault found"
     scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
     return f"{found}; {scope} could be asked." + ("" if told else f" {TOO_FEW_ROWS}")

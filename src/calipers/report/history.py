@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from calipers.report.earlier import link_to, pair_name
+from calipers.report.earlier_reports import link_to, pair_name
 from calipers.report.measure_names import measure_name
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import make_axis

@@ -144,6 +144,8 @@ def test_quantiles_pit_and_risk_bounds_are_promises() -> None:
     assert clean.severity == "none"
     narrow = calipers.audit(y, quantiles=0.7 * quantiles, quantile_levels=LEVELS, random_state=0)
     assert fault(narrow, "CAL507").where in {"quantile 0.1", "quantile 0.9"}
+    # Too narrow: beyond the outer quantiles lie more than the stated tenth.
+    assert 0.1 < narrow.rows_of("CAL507").mean() < 0.5
     assert "CRPS" in " ".join(narrow.estimates) or "crps" in " ".join(narrow.estimates)
     assert fault(calipers.audit(pit=rng.beta(0.6, 0.6, 3000), random_state=0), "CAL507").severity == "issue"
     loss = rng.beta(1, 9, 3000)
@@ -501,16 +503,18 @@ def test_intervals_of_one_width_are_called_that(shift: float) -> None:
     with_features = one_width.sentence
     assert one_width.evidence.name == "correlation of hardness and difficulty"
     assert one_width.evidence.p_value == one_width.details["p_value"]
-    assert "by the error that the features foretell, learnt on other rows" in with_features
+    assert "by the error that a model of the features predicts, fitted on other rows" in with_features
     # The features tell where it misses, too: one fault is told once.
     assert with_features.endswith("but all intervals have one width, 4.100. This is part of CAL202.")
 
 
-def test_features_that_foretell_nothing_leave_one_width_alone() -> None:
-    y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(7).normal(size=(800, 3))
+@pytest.mark.parametrize("draw", [7, 16])
+def test_features_that_predict_nothing_leave_one_width_alone(draw: int) -> None:
+    """Whether what the features predict agrees with the errors a little, by chance, or disagrees."""
+    y, X = np.random.default_rng(6).normal(size=800), np.random.default_rng(draw).normal(size=(800, 3))
     found = calipers.audit(y, intervals=np.tile([-1.645, 1.645], (800, 1)), X=X, random_state=0)
     assert next(f for f in found.findings if f.code == "CAL402").outcome == "clean"
-    # One width is no proof that widths follow, and says nothing about coverage along difficulty.
+    # One width is not a proof that widths follow, and says nothing about coverage along difficulty.
     (answer,) = (q for q in found.to_dict()["questions"] if q["question"] == "adaptive")
     assert answer["answer"] == "cannot tell"
     assert found.promises["coverage of the intervals", "difficulty"].answer == "not asked"
@@ -577,3 +581,77 @@ def test_every_stand_in_for_difficulty_is_named(stated: str, said: str) -> None:
     found = calipers.audit(**rows, random_state=0)
     sentences = [f.sentence for f in found.findings if f.code in {"CAL401", "CAL508"}]
     assert any(f"({said})" in sentence for sentence in sentences), sentences
+
+
+def probabilities_of_four(n: int = 4000) -> tuple[np.random.Generator, np.ndarray]:
+    rng = np.random.default_rng(11)
+    P = np.exp(1.2 * rng.normal(size=(n, 4)) + [2.0, 0.0, 0.0, 0.0])
+    return rng, P / P.sum(axis=1, keepdims=True)
+
+
+def drawn(rng: np.random.Generator, P: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Labels as stated; in wrong rows three quarters of class 1 turn out as class 2."""
+    y = (np.cumsum(P, axis=1) < rng.random((len(P), 1))).sum(axis=1)
+    return np.where(wrong & (y == 1) & (rng.random(len(P)) < 0.75), 2, y)
+
+
+@pytest.mark.parametrize(
+    ("code", "slices"), [("CAL504", "groups"), ("CAL506", "time"), ("CAL508", "difficulty")]
+)
+def test_a_class_that_is_off_in_a_slice_is_named_though_the_top_label_is_right(
+    code: str, slices: str
+) -> None:
+    rng, P = probabilities_of_four()
+    group, ease, day = rng.choice(list("abcd"), len(P)), rng.random(len(P)), rng.permutation(len(P)) // 20
+    wrong = {"CAL504": group == "b", "CAL506": day >= 130, "CAL508": ease < 0.2}[code]
+    found = calipers.audit(
+        drawn(rng, P, wrong), probabilities=P, groups=group, ease=ease, time=day, random_state=0
+    )
+    finding = fault(found, code)
+    assert finding.severity == "issue"
+    assert "class 1" in finding.sentence or "class 2" in finding.sentence
+    assert found.promises["probability of each class", slices].answer == "broken"
+    assert found.promises["probability of the top label", slices].answer != "broken"
+    assert "corrected for 4 classes" in finding.evidence.method
+    kept = calipers.audit(drawn(rng, P, wrong & False), probabilities=P, groups=group, ease=ease, time=day)
+    assert kept.severity == "none"
+
+
+def test_more_classes_than_are_looked_at_one_by_one_leave_the_top_label() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(21), size=600)
+    y = (np.cumsum(P, axis=1) < rng.random((600, 1))).sum(axis=1)
+    found = calipers.audit(y, probabilities=P, groups=rng.choice(list("ab"), 600), classes=range(21))
+    assert ("probability of each class", "groups") not in found.promises
+    assert ("probability of the top label", "groups") in found.promises
+
+
+def test_a_small_region_that_is_far_off_is_an_issue_however_small_its_part_of_the_mean() -> None:
+    rng = np.random.default_rng(3)
+    n = 4000
+    X = np.column_stack([np.where(rng.random(n) < 0.04, np.nan, rng.normal(size=n)), rng.normal(size=n)])
+    stated = rng.uniform(0.2, 0.8, n)
+    wrong = np.isnan(X[:, 0])
+    y = (rng.random(n) < np.where(wrong, 0.25 * stated, stated)).astype(int)
+    finding = fault(calipers.audit(y, probabilities=stated, X=X, random_state=0), "CAL505")
+    assert finding.severity == "issue"
+    assert finding.where == "x0 is missing"
+    assert "-0" not in finding.sentence
+
+
+def test_outcomes_found_elsewhere_are_called_predictions_in_every_finding() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    covered = rng.random(3000) < np.where(X[:, 0] > 0.8, 0.6, 0.93)
+    found = calipers.audit(covered=covered, X=X, random_state=0)
+    for code in ("CAL202", "CAL203"):
+        assert "the predictions cover" in fault(found, code).sentence
+
+
+def test_a_change_that_lasts_one_time_is_not_said_to_go_from_it_to_itself() -> None:
+    rng = np.random.default_rng(0)
+    month = rng.integers(1, 13, 4000)
+    covered = rng.random(4000) < np.where(month == 6, 0.6, 0.9)
+    assert fault(calipers.audit(covered=covered, time=month, random_state=0), "CAL204").sentence.startswith(
+        "At 6 the predictions cover"
+    )

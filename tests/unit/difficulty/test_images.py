@@ -90,6 +90,17 @@ def test_torch_images_come_back_as_tensors():
         np.testing.assert_allclose(new.numpy(), host, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((5, 9, 7), (1, 2)), ((5, 9, 7, 3), (1, 2)), ((5, 3, 9, 7), (2, 3))]
+)
+@pytest.mark.parametrize("scale", [0.0, 0.02, 0.3])
+def test_blur_is_the_gaussian_filter_of_scipy(shape, axes, scale):
+    images = np.random.default_rng(0).random(shape)
+    found = draw("blur", shape, 1, scale, None, np.random.default_rng(1))[0](images)
+    width = 10 * scale * np.random.default_rng(1).uniform(0.5, 1.0)
+    np.testing.assert_allclose(found, ndimage.gaussian_filter(images, width, axes=axes), atol=1e-12)
+
+
 def test_image_shapes_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match="has 60 pixels, but a row of X has 64"):
         ease(lambda X: X, np.ones((2, 64)), transform="shift", image_shape=(6, 10))

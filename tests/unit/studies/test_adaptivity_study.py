@@ -30,6 +30,7 @@ from studies.adaptivity.outputs import (
     outputs_from_folder,
     read_image_folder,
 )
+from studies.adaptivity.pictures import PictureWorld, picture_outputs, picture_rows, write_pictures_table
 from studies.adaptivity.regression import DenoisingLoss, regression_rows
 from studies.adaptivity.scale import synthetic_rows
 
@@ -288,3 +289,24 @@ def test_the_self_supervised_loss_is_larger_off_the_curve_the_rows_lie_on():
     outside = loss(rng.normal(size=(200, 4)) * 1.2)
     assert np.median(outside) > 2 * np.median(inside)
     assert (inside >= loss.floor).all()
+
+
+def test_a_model_on_a_device_answers_a_folder_of_invented_pictures(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("PIL")
+    world = PictureWorld(n_classes=4, side=16)
+    model = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(48, 4))
+    found, seconds = picture_outputs(model, world, 240, tmp_path / "pictures", device="cpu", steps=150)
+    assert found.probabilities.shape == (240, 4)
+    assert np.array_equal(np.bincount(found.labels), [60] * 4)
+    assert set(seconds) == {"writing the pictures", "training", "reading, changing and answering"}
+    assert 0.5 < found.accuracy < 1
+    # harder pictures move the model more
+    assert stats.spearmanr(found.ease["gaussian"], found.ranks).statistic < -0.2
+    rows = picture_rows(found)
+    assert [(row["alpha"], row["method"]) for row in rows] == [(a, m) for a in (0.1, 0.05) for m in METHODS]
+    assert all(row["coverage"] > 1 - row["alpha"] - 0.1 for row in rows)
+    assert {p.name for p in write_pictures_table(rows, seconds, tmp_path)} == {
+        "pictures.csv",
+        "pictures_seconds.csv",
+    }

@@ -17,29 +17,39 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
+from calipers.auditing.severity import SERIOUS, severity_of
+from calipers.auditing.tolerances import (
+    COMMON,
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    STATED_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
-from calipers.results import Curve, Estimate, EstimateTable
-from calipers.results.formatting import format_percent, format_share
+from calipers.results import Curve, Estimate, EstimateTable, severity_rank
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a coverage ensemble expects to fare worst, fitted "
+    "share of covered rows in the 20 % with the lowest coverage predicted by an ensemble, fitted "
     "to the other half of the rows; hypergeometric test in both halves, corrected for two"
 )
 OUTSIDE = (
-    "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
+    "share of covered rows in the 20 % with the lowest coverage predicted by ensembles, fitted to a sample, "
     "among all rows outside the sample; hypergeometric test"
 )
 CLUSTERED = (
@@ -86,10 +96,10 @@ def by_features(m: Measurements, level: Promise) -> CheckResult:
     covered = m.rows_at(level)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
-        reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
+        reason = f"{format_rows(misses)} missed; {2 * FEWEST_MISSES} are needed to learn where misses happen."
         return CheckResult(
             code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
-            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n),
+            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses),
         )  # fmt: skip
     found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
     result = _with_place(m, level, _risk_result(m, level, found))
@@ -192,14 +202,14 @@ def expectation_picture(
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
     curve = Curve(
         name="coverage", x=means, y=hits / rows, low=low,
-        high=high, confidence=confidence, x_label="expected coverage, from the features of other rows",
+        high=high, confidence=confidence, x_label="predicted coverage, by a model fitted on other rows",
         y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Coverage against what the features foretell{level.tag}",
-        caption="Rows sorted by the coverage a classifier expects of them, in tenths. If coverage is the "
-        "same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        title=f"Observed against predicted coverage{level.tag}",
+        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
+        "is the same everywhere the points scatter around the promise; points that rise are a fault.",
         kind="points", curves=(curve,), reference=level.promised,
     )  # fmt: skip
 
@@ -276,9 +286,9 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
-        f"{format_share(share)}; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{format_share(others)}." + (FORESEEN if foreseen else ""),
+        fault=f"In the 20 % of rows with the lowest predicted coverage (by a model of the features, fitted "
+        f"on other rows) the {m.noun} cover {format_share(share)}; {format_percent(level.promised)} was "
+        f"promised, and the other rows reach {format_share(others)}." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not clearly tell which rows will be missed.",
         repair=repair_snippets.by_group(m.task, level.alpha),
@@ -297,6 +307,8 @@ _FAULTS = {
 }
 # Rows whose outcome is the rarer one, below which nothing can be learnt about where they are.
 _FEWEST_RARE = 20
+# A mean distance below this is none to speak of: a tenth of a point.
+_SHOWN = 0.001
 
 
 def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
@@ -315,9 +327,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     if rare < _FEWEST_RARE:
         return replace(
             base,
-            not_applicable=f"The rarer outcome happened in {rare} rows; {_FEWEST_RARE} are needed to learn "
-            "where.",
-            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
+            not_applicable=f"The rarer outcome happened in {format_rows(rare)}; {_FEWEST_RARE} are needed to "
+            "learn where.",
+            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n, rare),
         )  # fmt: skip
     risk, *others = _excess_risks(m, level, side, code)
     few = side.cluster is not None and risk.p_value is None
@@ -328,9 +340,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         effect=float(risk),
         effect_low=risk.low,
         effect_high=float(risk.high if risk.high is not None else 1.0),
-        tolerance=tolerance_at(0.1),
-        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
-        f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
+        tolerance=tolerance_at(float(side.promised.mean())),
+        serious=SERIOUS * COMMON,
+        fault=_dependence_words(level, side, float(risk)),
         clean=f"The features do not clearly tell where the {level.noun} are off.",
         repair=repair_snippets.calibrate()
         if question == "probabilities"
@@ -348,12 +360,22 @@ def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str)
         cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
         **({"n_repeats": 1} | _models(m)),
     )  # fmt: skip
-    named = {key: replace(e, name=f"ert {key}{level.tag} ({level.name})") for key, e in table.items()}
+    named = {key: replace(e, name=f"ert {key} ({level.name})") for key, e in table.items()}
     risk = named.pop("l1")
     if side.cluster is not None:
         p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
         risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
     return risk, *named.values()
+
+
+def _dependence_words(level: Promise, side: PromiseRows, risk: float) -> str:
+    says = f"The features tell where the {level.noun} are off"
+    if risk < _SHOWN:  # a small place, which the mean over all rows does not show
+        return f"{says} ({level.name})."
+    return (
+        f"{says}: given them, what happens differs from {_compared_with(level, side)} by "
+        f"{100 * risk:.1f} points on average ({level.name})."
+    )
 
 
 def _compared_with(level: Promise, side: PromiseRows) -> str:
@@ -397,16 +419,36 @@ def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result
         return result
     if (found := deviating_region(m, level, side)) is None:
         return result
-    (rule, conditions), is_measured = found
-    mask = region_mask(side.rows, conditions)
+    (rule, conditions), measured = found
+    mask, is_measured = region_mask(side.rows, conditions), measured is not None
     stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
     numbers = f": {_numbers_there(level, side, mask)}." if is_measured else "."
     lead = "Most where " if is_measured else DESCRIBED
     place = f" {lead}{rule} ({format_share(mask.mean(), 0)} of the rows){numbers}"
-    return replace(
+    result = replace(
         result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place, "shortfall": stated - seen},
     )  # fmt: skip
+    return result if measured is None else _judged_by_place(level, side, mask, result, measured)
+
+
+def _judged_by_place(
+    level: Promise, side: PromiseRows, mask: np.ndarray, result: CheckResult, measured: Estimate
+) -> CheckResult:
+    """The result, with the effect in its region where that weighs more than the mean over all rows.
+
+    What held-out rows measured there is compared with what was expected of them; a small region that is far
+    off matters, however little of it is left in a mean.
+    """
+    expected, (low, high) = float(side.expected[mask].mean()), interval_of(measured)
+    gap = expected - float(measured)
+    own = replace(
+        result,
+        effect=gap if not level.two_sided else abs(gap),
+        effect_low=expected - high if not level.two_sided else max(expected - high, low - expected),
+        tolerance=(STATED_TOLERANCE if level.two_sided else PART_TOLERANCE) * tolerance_at(expected),
+    )
+    return max(result, own, key=lambda r: severity_rank(severity_of(r, 0.0)))
 
 
 def _numbers_there(level: Promise, side: PromiseRows, mask: np.ndarray) -> str:

@@ -9,22 +9,24 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
+from calipers.auditing.checks.probabilities import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
-from calipers.auditing.promises import Promise
+from calipers.auditing.severity import SERIOUS
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.results import Estimate
 
 CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
 
 
 def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
-    """The mean of what happened minus what was stated, over all rows."""
+    """The mean of observed minus stated, over all rows."""
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
     side = promise_rows(m, promise)
     if side is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    estimate = happened_minus_stated(m, promise, side)
+    estimate = observed_minus_stated(m, promise, side)
     gap, low, high = (float(end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
     averages = (
         f"{100 * float(side.promised.mean()):.1f} % stated on average and "
@@ -37,22 +39,23 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
         effect=abs(gap),
         effect_low=max(low, -high),
         effect_high=max(abs(low), abs(high)),
-        tolerance=TOLERANCE,
+        tolerance=tolerance_at(float(side.promised.mean())),
+        serious=SERIOUS * COMMON,
         fault=f"Over all rows the {promise.name} is too {'high' if gap < 0 else 'low'}: {averages}.",
         clean=f"Over all rows the {promise.name} is right on average: {averages}.",
         repair=repair_snippets.calibrate(),
-        rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / TOLERANCE) ** 2)),
+        rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / COMMON) ** 2)),
         estimates=(estimate,),
     )
 
 
-def happened_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
+def observed_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
     """The share that came true less the mean probability, with its interval and the test against 0."""
     p = side.gap_p_value(m.generator(f"{CODE}{promise.key}"))
     low, high = side.gap_interval(m.confidence)
     how = "interval and test" if side.cluster is None else "test by signs of clusters, interval"
     return Estimate(
-        name=f"happened minus stated ({promise.name})", value=side.gap, low=low, high=high,
+        name=f"observed minus stated ({promise.name})", value=side.gap, low=low, high=high,
         confidence=m.confidence, n=len(side.kept), p_value=p, alternative="two-sided",
         method=f"mean over rows, {how} for rows of a known range", reason=FEW_CLUSTERS if p is None else "",
     )  # fmt: skip

@@ -11,10 +11,12 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
-from calipers.auditing.promises import TOP_LABEL, Promise
-from calipers.auditing.severity import NOT_CLEAR
+from calipers.auditing.promises import EACH_CLASS, TOP_LABEL
+from calipers.auditing.severity import NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
@@ -23,8 +25,6 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
-# Share of all rows by which stated and observed counts may differ in some range of probabilities.
-TOLERANCE = 0.02
 MOST_DRAWN_ROWS = 20_000
 MOST_POINTS = 400
 
@@ -54,11 +54,19 @@ def top_label(m: Measurements, level: None) -> CheckResult:
     )  # fmt: skip
     top = Promise(kind="probability", number=-1, name="probability of the top label", reads=TOP_LABEL,
                   per_row=True, two_sided=True)  # fmt: skip
-    result = _with_clusters(m, top, _result(m, estimate, code, title, says))
+    result = _with_clusters(m, top, _result(m, estimate, _mean(m, "top_probability"), code, title, says))
     return replace(
         result, estimates=(estimate, accuracy), pictures=_pictures(m), promise=top.name,
         rows=_score_rows(estimate, "top_probability"),
     )  # fmt: skip
+
+
+def _mean(m: Measurements, column: str, label: Any = None) -> float:
+    """Mean of a stated probability over the sample; ``label`` chooses the class."""
+    stated = np.asarray(m.sample[column], dtype=float)
+    if stated.ndim > 1:
+        stated = stated[:, list(m.classes).index(label)]
+    return float(np.average(stated, weights=m.sample.weights))
 
 
 def _score_rows(estimate: Estimate, column: str) -> Any:
@@ -110,7 +118,7 @@ def promised_elsewhere(m: Measurements, promise: Promise) -> CheckResult:
     estimate = replace(error, name="calibration error of the promised probability")
     under = estimate.details["sign"] > 0
     result = _result(
-        m, estimate, "CAL502" if under else "CAL501",
+        m, estimate, float(side.promised.mean()), "CAL502" if under else "CAL501",
         f"{'under' if under else 'over'}-confident probabilities",
         f"The promise comes true {'more' if under else 'less'} often than stated",
     )  # fmt: skip
@@ -176,14 +184,14 @@ def single_classes(m: Measurements, level: None) -> CheckResult:
     worst = m.classes[1] if len(m.classes) == 2 else estimate.details["class"]
     name = f"class {worst}" if len(m.classes) == 2 else "the worst class"
     result = _result(
-        m, replace(estimate, name=f"calibration error of {name}"), "CAL503",
+        m, replace(estimate, name=f"calibration error of {name}"), _mean(m, "probabilities", worst), "CAL503",
         "probabilities of a class are off",
         f"The probability of class {worst} differs from how often it happens",
     )  # fmt: skip
     result = replace(result, estimates=(result.evidence,) if result.evidence else ())
     if len(m.classes) > 2:
-        return replace(result, promise=f"probability of class {worst}")
-    (binary,) = m.design.promises_of(("probability",))
+        return replace(result, promise=EACH_CLASS)
+    binary = m.design.promises_of(("probability",))[0]
     result = _with_clusters(m, binary, replace(result, promise=binary.name))
     return replace(result, rows=_score_rows(estimate, "positive_probability"))
 
@@ -225,11 +233,13 @@ def top_or_promised(m: Measurements, promise: None) -> CheckResult:
     """The probability of the top label, or that promised for an outcome found elsewhere."""
     if "probabilities" in m.design.have:
         return top_label(m, None)
-    (own,) = m.design.promises_of(("coverage",))
+    own = m.design.promises_of(("coverage",))[0]
     return replace(promised_elsewhere(m, own), promise=own.name)
 
 
-def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: str) -> CheckResult:
+def _result(
+    m: Measurements, estimate: Estimate, mean_stated: float, code: str, title: str, says: str
+) -> CheckResult:
     details = estimate.details
     span, stated, seen = (
         details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
@@ -238,10 +248,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
-        numbers = (
-            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
-            f"{format_share(seen)} happened."
-        )
+        rows = "over all rows" if share == 1 else f"with {where} ({format_share(share, 0)} of the rows)"
+        numbers = f": {rows} {format_share(stated)} were stated and {format_share(seen)} happened."
     return CheckResult(
         code=code,
         title=title,
@@ -251,7 +259,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         effect=estimate.value,
         effect_low=details.get("low_bound"),
         effect_high=_highest(m, estimate),
-        tolerance=TOLERANCE,
+        tolerance=tolerance_at(mean_stated),
+        serious=SERIOUS * COMMON,
         fault=says + numbers,
         clean=_clean_words(estimate),
         where=where,
@@ -261,7 +270,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
 
 
 def _clean_words(estimate: Estimate) -> str:
-    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    """What is said of probabilities without a fault: whether noise alone explains the difference."""
     most = f"differ by at most {float(estimate):.3f} of all rows in any range"
     if estimate.null_high is None:
         return f"Stated and observed frequencies {most}."
@@ -285,7 +294,7 @@ def _rows_needed(m: Measurements, estimate: Estimate) -> int | None:
     high = _highest(m, estimate)
     if high is None or estimate.value is None or high <= estimate.value:
         return None
-    return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / TOLERANCE) ** 2))
+    return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / COMMON) ** 2))
 
 
 CHECKS = (

@@ -14,14 +14,14 @@ from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import (
     AllRows,
-    ForetoldCells,
     Partition,
+    PredictedCoverageCells,
     RegionCells,
     difficulty_partition,
     group_partitions,
 )
 from calipers.auditing.repair.scoring import IntervalScore, LabelScore
-from calipers.auditing.repair.thresholds import MOST_PATTERNS, fit_cells, fit_conditional
+from calipers.auditing.repair.thresholds import FEWEST_ROWS, MOST_PATTERNS, fit_cells, fit_conditional
 from calipers.auditing.repair.weighted_thresholds import fit_weighted
 from calipers.conformal import conformal_quantile
 from calipers.inputs.rows import Rows
@@ -34,9 +34,10 @@ _LEAF_ROWS = 50
 _FLOOR = 0.05
 
 # Partitions beside the groups, in words.
-_WORDS = {"foretold": "foretold coverage", "difficulty": "difficulty"}
+_WORDS = {"foretold": "predicted coverage", "difficulty": "difficulty"}
 
-Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
+# Calibration rows, their scores per level, the generator, and the fewest rows of a cell with a threshold.
+Fit = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class Candidate:
     fit : callable
         Thresholds from calibration rows and their scores; None where they cannot be had.
     guaranteed : int
-        Partitions in whose every cell coverage is guaranteed.
+        Partitions of the comparison in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
     weighted : bool
@@ -76,9 +77,9 @@ class Design:
     groups : list of GroupCells
         The groups that were given.
     further : dict
-        Name to partition: regions, foretold coverage, difficulty.
+        Name to partition: regions, predicted coverage, difficulty.
     scores : list
-        The scores, plainest first.
+        The scores, simplest first.
     ratio : DensityRatio or None
         What rows count for new rows with other features.
     """
@@ -106,7 +107,7 @@ def learn_design(rows: Rows, rng: np.random.Generator, new_rows: Rows | None = N
     scores: list[Any] = _plain_scores(rows)
     further: dict[str, Any] = {}
     if rows.given.get("X") is not None and rows.n >= FEWEST_TREE_ROWS:
-        codes = FeatureCodes.of(rows)
+        codes = FeatureCodes.of(rows, with_statements=True)
         values = codes.values(rows)
         further |= _feature_partitions(rows, codes, values, scores[0], rng)
         if rows.task == "regression":
@@ -135,7 +136,7 @@ def _plain_scores(rows: Rows) -> list[Any]:
 def _feature_partitions(
     rows: Rows, codes: FeatureCodes, values: np.ndarray, score: Any, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Parts by foretold coverage, and regions: both learnt from the misses of one threshold."""
+    """Parts by predicted coverage, and regions: both learnt from the misses of one threshold."""
     alpha, own = rows.alphas[0], score.of_outcomes(rows, 0)
     missed = own > conformal_quantile(own, alpha)
     if missed.all() or not missed.any():
@@ -144,9 +145,9 @@ def _feature_partitions(
     trees = boost(values, missed, rng, loss="logistic", start=float(np.log(share / (1 - share))))
     found: dict[str, Any] = {}
     if len(used := trees.used()):
-        foretold = trees.predict(values)
-        edges = np.unique(np.quantile(foretold, np.arange(1, PARTS) / PARTS))
-        found["foretold"] = ForetoldCells(codes.only(used), trees.renumbered(used), edges)
+        predicted = trees.predict(values)
+        edges = np.unique(np.quantile(predicted, np.arange(1, PARTS) / PARTS))
+        found["foretold"] = PredictedCoverageCells(codes.only(used), trees.renumbered(used), edges)
     tree = one_tree(values, missed, rng, leaf_rows=max(_LEAF_ROWS, rows.n // 10))
     if len(used := tree.used()):
         leaves = np.unique(tree.leaves(values))
@@ -189,12 +190,13 @@ def has_choice(rows: Rows) -> bool:
 
 
 def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
-    """All candidates, plainest first; conditional thresholds only where no p-values are asked for."""
+    """All candidates, simplest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
     partitions: list[Any] = [AllRows(), *design.groups, *design.further.values()]
+    slices = design.slices()
     for score in design.scores:
         for partition in partitions:
-            name, cells = f"{score.words}, {partition.title}", int(not isinstance(partition, AllRows))
+            name, cells = f"{score.words}, {partition.title}", int(partition in slices)
             fit = _cells_fit(partition, wants_p_values)
             yield Candidate(name, score, fit, cells, partition in design.groups)
             if design.ratio is not None:
@@ -226,21 +228,29 @@ def _overlapping(design: Design) -> dict[str, list[Any]]:
 
 
 def _cells_fit(partition: Any, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores, fewest=fewest)
 
     return fit
 
 
 def _weighted_fit(partition: Any, ratio: DensityRatio, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_weighted(partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_weighted(
+            partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores, fewest=fewest
+        )
 
     return fit
 
 
 def _conditional_fit(partitions: list[Any]) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
         return fit_conditional(partitions, rows, scores, rows.alphas, rng)
 
     return fit
