@@ -96,7 +96,7 @@ def imported_sources(module: str) -> dict[str, Path]:
 
 
 def _source(module: str) -> Path | None:
-    """The file of a module; None for what is no module, such as a function that is imported by name."""
+    """The file of a module; None for what is not a module, such as a function that is imported by name."""
     try:
         spec = importlib.util.find_spec(module)
     except (ModuleNotFoundError, ValueError):  # a script has no such entry

@@ -56,7 +56,7 @@ def dead_links(root: Path) -> tuple[list[str], list[str]]:
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 wrong.append(f"{place}: the page has no such place")
     wrong += [
-        f"{link} is no address of the form https://host/path"
+        f"{link} is not an address of the form https://host/path"
         for link in sorted(outside)
         if not OUTSIDE.match(link)
     ]

@@ -1,4 +1,4 @@
-"""ERT in one dimension: can anything foretell where the intervals miss?
+"""ERT in one dimension: can anything predict where the intervals miss?
 
 Dashed is the true coverage of constant-width intervals at every x, known because the world is made up. The
 line is what a classifier learns about it from 3000 rows. ERT is the mean distance between the line and the

@@ -146,4 +146,4 @@ for fault in again.faults:
 #
 # The map per group uses a column that the model was not allowed to see. Probabilities that are right in each group
 # and decisions that ignore the group cannot both be had from these data: the numbers above are the price of
-# either. Which one to pay is no question for a library; that it is paid knowingly is.
+# either. Which one to pay is not a question for a library; that it is paid knowingly is.

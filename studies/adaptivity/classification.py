@@ -169,16 +169,17 @@ def _trials(
         for name in RIVALS[:-1]:
             readings[name][t] = found[name.lower()]
         readings["T-SS"][t] = bare_t_ss(r, s, ease[rows])
-    return readings | {"rate": np.concatenate([_rates(ranks, size, part, pairs) for part in _parts(samples)])}
+    rates = [_rates(ranks, size, part, pairs, effort.group) for part in _parts(samples)]
+    return readings | {"rate": np.concatenate(rates)}
 
 
 def _parts(samples: list[np.ndarray], together: int = 50) -> list[np.ndarray]:
     return [np.stack(samples[i : i + together]) for i in range(0, len(samples), together)]
 
 
-def _rates(ranks: np.ndarray, size: np.ndarray, samples: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _rates(ranks: np.ndarray, size: np.ndarray, samples: np.ndarray, pairs: Any, group: int) -> np.ndarray:
     """Share of pairs of groups with Property 1 in each sample of rows (trials, n)."""
-    harder = harder_first(np.concatenate([ranks[samples], size[samples].astype(float)]), pairs)
+    harder = harder_first(np.concatenate([ranks[samples], size[samples].astype(float)]), pairs, group)
     return np.asarray(np.mean(harder[:, : len(samples)] == harder[:, len(samples) :], axis=0))
 
 

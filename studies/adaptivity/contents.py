@@ -62,7 +62,7 @@ ITEMS = (
         says="T-SS",
         objects=("calipers.metrics.t_ss",),
         tests=(
-            "tests/unit/metrics/adaptivity/test_size.py::test_t_ss_is_the_printed_formula_with_shared_ties",
+            "tests/unit/metrics/adaptivity/test_size_and_difficulty.py::test_t_ss_is_the_printed_formula_with_shared_ties",
         ),
         agrees="yes",
     ),

@@ -81,7 +81,8 @@ def test_out_writes_the_three_forms(faulty: str, tmp_path: Path) -> None:
 
 
 def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_path: Path) -> None:
-    (tmp_path / "calipers.toml").write_text('[audit]\nfail_on = "never"\nalpha = 0.3\n', encoding="utf-8")
+    # With the byte-order mark that editors of Windows write.
+    (tmp_path / "calipers.toml").write_text('[audit]\nfail_on = "never"\nalpha = 0.3\n', encoding="utf-8-sig")
     assert main(["audit", faulty, "--quiet"]) == 0
     assert main(["audit", faulty, "--quiet", "--fail-on", "issue", "--alpha", "0.1"]) == 1
 
@@ -91,8 +92,10 @@ def test_settings_come_from_the_file_and_the_command_line_wins(faulty: str, tmp_
     [
         ("[audit]\nalhpa = 0.1\n", "alhpa"),
         ("[audit\n", "is not valid TOML"),
-        ("[audit]\nseed = 'x'\n", "seed"),
-        ("alpha = 0.2\n", "has no place for 'alpha'; settings stand in the section [audit]"),
+        ("[audit]\nseed = 'x'\n", "unable to parse string as an integer, got 'x'"),
+        ("[audit]\nalpha = [0.1, 'a']\n", "[audit] alpha of calipers.toml: "),
+        ("[audit]\nalpha = [0.1, 'a']\n", ", got [0.1, 'a']"),
+        ("alpha = 0.2\n", "has no place for 'alpha'; settings belong in the section [audit]"),
         ("[audti]\nalpha = 0.2\n", "has no place for 'audti'"),
         ("[audit]\n[measure]\nalpha = 0.2\n", "has no place for 'measure'"),
         ("audit = 3\n", "must be a section [audit], got 3"),
@@ -189,7 +192,7 @@ def test_a_damaged_archive_is_not_advised_to_be_unpickled(capsys: pytest.Capture
     Path("rows.npz").write_bytes(b"\x80\x04not an archive")
     assert main(["audit", "rows.npz"]) == 2
     shown = capsys.readouterr().err
-    assert "it is no archive of plain arrays" in shown
+    assert "it is not an archive of plain arrays" in shown
     assert "pickle" not in shown
 
 

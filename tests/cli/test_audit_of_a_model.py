@@ -28,7 +28,7 @@ FRAME = pl.DataFrame(X, schema=NAMES)
 @pytest.fixture(autouse=True)
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # The columns come in another order than the model knows them, and one is no feature.
+    # The columns come in another order than the model knows them, and one is not a feature.
     table = FRAME[70:].select(reversed(NAMES)).with_columns(species=pl.Series(Y[70:]), note=pl.lit("x"))
     table.write_csv("rows.csv")
 

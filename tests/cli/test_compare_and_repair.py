@@ -252,3 +252,35 @@ def test_rows_with_other_features_get_thresholds_weighted_for_them(
     assert after == pytest.approx(0.9, abs=0.06)  # about 250 effective calibration rows: three deviations
     assert main(["repair", "--load", str(out), str(new), "--out", str(tmp_path / "again"), "-q"]) == 0
     assert pl.read_parquet(tmp_path / "again" / "new_repaired.parquet").equals(there)
+
+
+def test_arrays_are_repaired_as_the_columns_of_a_table_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = X[:, 0] + rng.normal(size=3000) * np.where(X[:, 1] > 0.8, 4.0, 1.0)
+    ends = X[:, :1] + np.array([-1.7, 1.7])
+    table = {"y_true": y, "lower": ends[:, 0], "upper": ends[:, 1], "a": X[:, 0], "b": X[:, 1]}
+    pl.DataFrame(table | {"row_id": np.arange(3000)}).write_parquet("rows.parquet")
+    np.savez(
+        "arrays.npz",
+        y_true=y,
+        intervals=ends,
+        X=X,
+        feature_names=np.array(["a", "b"]),
+        row_id=np.arange(3000),
+    )
+    for name in ("rows.parquet", "arrays.npz"):
+        assert (
+            main(["repair", name, "--apply", name, "--out", Path(name).stem, "--fail-on", "never", "-q"]) == 0
+        )
+    repaired = np.load("arrays/arrays_repaired.npz")
+    columns = pl.read_parquet("rows/rows_repaired.parquet")
+    assert json.loads(Path("rows/repair.json").read_text())["rule"]["thresholds"][
+        "partition"
+    ]  # by the features
+    np.testing.assert_allclose(repaired["intervals"], columns.select("lower", "upper").to_numpy())
+    np.testing.assert_array_equal(repaired["X"], X)
+    assert main(["measure", "arrays/arrays_repaired.npz", "-q"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,40 @@ def test_a_group_name_is_no_escape_sequence_and_no_command(
         line.startswith(("::error title=CAL", "::warning title=CAL", "::notice title=CAL"))
         for line in commands
     )
+
+
+LIKE_A_COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
+
+
+@pytest.mark.parametrize("filling", [0, 40, 56])
+def test_no_line_of_the_text_is_a_command_of_a_workflow(
+    filling: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # GitHub skips blanks in front of '::' and takes '##[' anywhere; where a long sentence wraps depends on the name.
+    name = f"{'x' * filling} ::add-mask::e ##[add-mask]e"
+    y, width = np.random.default_rng(0).normal(size=600), np.where(np.arange(600) % 2 == 0, 0.3, 1.7)
+    place = tmp_path / "rows.parquet"
+    groups = np.where(width < 1, name, "b")
+    pl.DataFrame({"y_true": y, "lower": -width, "upper": width, "group": groups}).write_parquet(place)
+    assert main(["audit", str(place)]) == 1
+    shown = capsys.readouterr().out
+    assert "add-mask" in shown
+    assert not LIKE_A_COMMAND.search(shown)
+
+
+def test_earlier_audits_and_monitors_show_no_escape_sequence(
+    rows: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", rows, "--history", "kept", "-q"]) == 1
+    Path("kept/a\x1b[2Jb.json").write_text("{}", encoding="utf-8")
+    assert main(["history", "kept", "--fail-on", "never"]) == 0
+    assert main(["history", "kept", "--json", "--fail-on", "never"]) == 0
+    pl.read_parquet(rows).with_columns(pl.col("group").str.replace("\n", "")).write_ndjson("rows.jsonl")
+    assert main(["monitor", "rows.jsonl", "--group", "group", "--alpha", "0.1"]) == 1
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "big" in shown.out
+    assert not LIKE_A_COMMAND.search(shown.out + shown.err)
 
 
 def test_a_column_name_in_an_error_is_no_escape_sequence(

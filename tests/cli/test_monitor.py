@@ -235,3 +235,38 @@ def test_a_missing_promise_is_asked_for_by_the_option(tmp_path, capsys):
     write_csv(tmp_path / "rows.csv", KEPT)
     assert main(["monitor", str(tmp_path / "rows.csv")]) == 2
     assert "give --alpha (0.1 promises 90 %), or a column promised." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (("01", "02"), ("01", "02")),
+        (("0", "1"), ("0.0", "1.0")),
+        (("True", "False"), ("true", "false")),
+        (("1", "01"), ("1", "01")),
+        (("a", "b"), ("a", " b")),
+    ],
+)
+@pytest.mark.parametrize("piecewise", [False, True])
+def test_labels_are_those_of_the_columns(names, labels, piecewise, tmp_path, capsys):
+    file = tmp_path / "rows.csv"
+    lines = [f"{labels[0]},0.8,0.2\n", f"{labels[1]},0.3,0.7\n", f"{labels[1]},0.6,0.4\n"]
+    file.write_text(f"y_true,p_{names[0]},p_{names[1]}\n")
+    command = ["monitor", str(file), "--json", "--state", str(tmp_path / "s.json")]
+    for part in lines if piecewise else ["".join(lines)]:
+        with file.open("a") as rows:
+            rows.write(part)
+        assert main(command) == 0
+    assert last_line(capsys)["mean"] == pytest.approx(2 / 3)
+
+
+def test_a_label_without_a_column_is_refused(tmp_path, capsys):
+    """It would be counted as a miss in silence."""
+    (tmp_path / "rows.csv").write_text("y_true,p_cat,p_dog\ncat,0.8,0.2\nhorse,0.8,0.2\n")
+    assert main(["monitor", str(tmp_path / "rows.csv")]) == 2
+    assert (
+        "y_true has the label 'horse', which is none of the columns p_cat, p_dog" in capsys.readouterr().err
+    )
+    (tmp_path / "one.csv").write_text("y_true,p_cat\ncat,0.8\nhorse,0.2\n")  # one column: its class or not
+    assert main(["monitor", str(tmp_path / "one.csv"), "--json"]) == 0
+    assert last_line(capsys)["mean"] == 0.5

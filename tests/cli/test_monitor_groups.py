@@ -83,3 +83,21 @@ def test_a_file_without_rows_still_gives_metrics(tmp_path, capsys):
     place = tmp_path / "calipers.prom"
     assert main(["monitor", str(tmp_path / "rows.csv"), "--alpha", "0.1", "--prometheus", str(place)]) == 0
     assert "calipers_monitor_rows_total 0" in place.read_text()
+
+
+def test_a_group_keeps_its_name_whatever_comes_with_it(tmp_path, capsys):
+    """A file that grows is read in pieces: "007" beside numbers is the group "007" beside words."""
+    file, words = tmp_path / "rows.csv", ["--alpha", "0.1", "--group", "site", "--json"]
+    file.write_text("covered,site\n1,007\n1,012\n")
+    command = ["monitor", str(file), *words, "--state", str(tmp_path / "s.json")]
+    assert main(command) == 0
+    with file.open("a") as rows:
+        rows.write("1,007\n0,A1\n1,\n")
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {name: group["rows"] for name, group in found["groups"].items()} == {
+        "007": 2,
+        "012": 1,
+        "A1": 1,
+        "(missing)": 1,
+    }

@@ -246,7 +246,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     for name in ("pipe.csv", "zero.csv"):
         assert main(["audit", str(tmp_path / name)]) == 2
-        assert "is no file but a pipe, a socket or a device" in capsys.readouterr().err
+        assert "is not a file but a pipe, a socket or a device" in capsys.readouterr().err
 
 
 def test_a_file_without_predictions_is_refused_and_no_clean_result(

@@ -52,7 +52,7 @@ def test_the_worst_finding_comes_before_the_answers_and_the_next_command_last(
     order = [text.index(part) for part in ("Found ", "CAL101 issue", "●", "Does it cover as often", "Next:")]
     assert order == sorted(order)
     assert f"calipers repair '{rows}'" in text
-    assert f"calipers audit '{rows}' --html report.html" in text
+    assert f"calipers audit '{rows}' --html report.html --rows rows" in text
 
 
 def test_the_next_command_names_the_columns_and_can_be_typed(
@@ -69,7 +69,7 @@ def test_the_next_command_names_the_columns_and_can_be_typed(
     options = "--y 'the price' --lower low --upper high --n-calibration 500"
     assert lines == [
         f"  calipers repair houses.csv {options}",
-        f"  calipers audit houses.csv {options} --html report.html",
+        f"  calipers audit houses.csv {options} --html report.html --rows rows",
     ]
     assert main(shlex.split(lines[0])[1:]) in (0, 1)
 

@@ -32,6 +32,7 @@ from calipers.performance import AlgorithmPerformance
 from calipers.results import EstimateTable
 from studies.conditional.synthetic import sample_efficiency
 from studies.progress import study_progress
+from tests.contract import test_audit_paths as audits
 from tests.contract import test_weights_and_blocks as contract
 from tests.randomness import restored_python_generator
 
@@ -231,7 +232,7 @@ def assert_every_metric_is_that_of_memory(engine):
         data, options = contract.example(entry, 60)
         wide = next((data[r] for r in ("probabilities", "p_values") if r in data and data[r].ndim == 2), None)
         classes = None if wide is None else np.arange(wide.shape[1])
-        weighted = entry.weighted and entry.importance != "refused" and entry.name not in contract.LEARNED
+        weighted = entry.weighted and entry.importance != "refused"
         weights = contract.weights_of("importance", 60) if weighted else None
         alpha = {"alpha": options["alpha"]} if "alpha" in options else {}
         columns = data if weights is None else data | {"sample_weight": weights}
@@ -243,6 +244,18 @@ def assert_every_metric_is_that_of_memory(engine):
         plain = dict(zip(names, found.values(), strict=True))
         fields = ("value", "n") if entry.name in contract.LEARNED else contract.FIELDS
         contract.assert_same(EstimateTable(plain), EstimateTable(expected), fields=fields)
+
+
+def assert_every_check_is_that_of_memory(engine):
+    """The audits of all promises, by three pieces each."""
+    for name in audits.WORLDS:
+        given = dict(audits.world(name))
+        alpha, bound = given.pop("alpha", 0.1), given.pop("bound", None)
+        source = ArraySource(given, alpha=alpha, piece_rows=audits.N // 3)
+        found = audit(
+            source=source, alpha=alpha, bound=bound, n_calibration=400, random_state=0, engine=engine
+        )
+        audits.assert_same(found, audits.reference(name))
 
 
 def forecast(n_jobs):
@@ -289,6 +302,11 @@ def test_dask_gives_back_one_state_per_pass_or_the_refusal_of_a_worker(dataset, 
 def test_every_metric_on_dask_is_that_of_memory():
     with dask_client() as client:
         assert_every_metric_is_that_of_memory(DaskEngine(client))
+
+
+def test_every_check_on_dask_is_that_of_memory():
+    with dask_client() as client:
+        assert_every_check_is_that_of_memory(DaskEngine(client))
 
 
 def test_fits_on_dask_give_the_same_bits():
@@ -368,6 +386,10 @@ def test_spark_audits_the_same_after_losing_an_executor(dataset, expected, spark
 
 def test_every_metric_on_spark_is_that_of_memory(spark):
     assert_every_metric_is_that_of_memory(SparkEngine(spark))
+
+
+def test_every_check_on_spark_is_that_of_memory(spark):
+    assert_every_check_is_that_of_memory(SparkEngine(spark))
 
 
 def test_fits_on_spark_give_the_same_bits(spark):

@@ -19,6 +19,7 @@ FIELDS = ("value", "std_error", "low", "high", "p_value", "null_low", "null_high
 # Rows are split or a model is fitted: copies of a row would cross the folds, so only the scale is asked for.
 SPLIT = ("ert ", "coverage where", "size saved")
 SPLIT_CODES = {"CAL202", "CAL203", "CAL302", "CAL505"}
+SPLIT_PICTURES = ("coverage_by_expectation", "coverage_by_region")
 # What is stated once for all rows.
 STATED = ("alpha", "bound", "quantile_levels")
 
@@ -111,6 +112,20 @@ def assert_same(found, expected, *, skip=(), skip_codes=frozenset(), rel=1e-9, f
         )
 
 
+def assert_same_pictures(found, expected, *, skip=frozenset(), rel=1e-9):
+    """Every curve that is drawn, point by point."""
+    ours, theirs = ({p.name: p for p in audit.pictures} for audit in (found, expected))
+    for name in theirs:
+        if name.startswith(tuple(skip)):
+            continue
+        for a, b in zip(ours[name].curves, theirs[name].curves, strict=True):
+            for field in ("x", "y", "low", "high", "null_low", "null_high"):
+                one, other = getattr(a, field), getattr(b, field)
+                assert (one is None) == (other is None), (name, field)
+                if one is not None:
+                    np.testing.assert_allclose(one, other, rtol=rel, atol=1e-9, err_msg=f"{name} {field}")
+
+
 each_world = pytest.mark.parametrize("name", WORLDS)
 
 
@@ -122,6 +137,7 @@ def test_streamed_rows_give_the_audit_of_rows_in_memory(name, pieces):
     source = ArraySource(given, alpha=alpha, piece_rows=math.ceil(N / pieces))
     found = calipers.audit(source=source, alpha=alpha, bound=bound, n_calibration=400, random_state=0)
     assert_same(found, reference(name))
+    assert_same_pictures(found, reference(name))
 
 
 @each_world
@@ -131,7 +147,9 @@ def test_the_order_of_rows_does_not_matter(name):
     # Without a time, drift is looked for along the file.
     along = ("chance that a later row", "share of misses of the next", "change of the mean loss")
     file_order = () if "time" in world(name) else along
-    assert_same(found, reference(name), skip=file_order, skip_codes={"CAL601"} if file_order else set())
+    skip_codes = {"CAL601"} if file_order else set()
+    assert_same(found, reference(name), skip=file_order, skip_codes=skip_codes)
+    assert_same_pictures(found, reference(name), skip={"loss_along_the_file"} if file_order else set())
 
 
 @each_world
@@ -152,6 +170,7 @@ def test_whole_number_weights_are_repeated_rows(name):
         weighted, repeated, skip=(*SPLIT, *drawn, "t_ss", "p_value_uniformity", "p-value uniformity"),
         skip_codes=SPLIT_CODES | {"CAL601"},
     )  # fmt: skip
+    assert_same_pictures(weighted, repeated, skip={*SPLIT_CODES, *SPLIT_PICTURES, "loss_along"})
 
 
 @each_world
@@ -160,7 +179,11 @@ def test_importance_weights_are_free_of_scale_and_have_no_exact_test(name, scale
     weights = np.random.default_rng(4).uniform(0.5, 2.0, N)
     first, second = (in_memory(world(name) | {"sample_weight": w}) for w in (weights, weights * scale))
     assert set(first.estimates) == set(second.estimates)
+    counted = (e.value for e in reference(name).estimates.values())
+    unweighted = {value for value in counted if value is not None and 0 < abs(value) < 1}
     for key, estimate in first.estimates.items():
+        settled = estimate.std_error == 0  # a share of 0 or 1 in the worst part is one with any weights
+        assert settled or estimate.value not in unweighted, f"{key} is that of rows without weights"
         assert estimate.value == pytest.approx(second.estimates[key].value, rel=1e-9, nan_ok=True), key
         assert estimate.p_value is None or "calibration" not in key, key
 
@@ -177,6 +200,13 @@ def test_the_confidence_asked_for_is_the_confidence_given(name):
         if None not in (narrow.low, narrow.high, wide.low, wide.high) and " of the next " not in key:
             assert narrow.low >= wide.low - 1e-12, key
             assert narrow.high <= wide.high + 1e-12, key
+            assert narrow.high - narrow.low < wide.high - wide.low or wide.high == wide.low, key
+    pictures = {p.name: p for p in reference(name).pictures}
+    for picture in found.pictures:
+        for narrow, wide in zip(picture.curves, pictures[picture.name].curves, strict=True):
+            if narrow.low is not None and narrow.confidence is not None:
+                assert narrow.confidence == pytest.approx(0.8), picture.name
+                assert np.sum(narrow.high - narrow.low) < np.sum(wide.high - wide.low), picture.name
 
 
 def test_every_check_runs_in_some_world():

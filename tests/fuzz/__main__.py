@@ -41,8 +41,8 @@ def main(arguments: list[str]) -> int:
                 fuzz_file(Path(folder), seed * FILES_PER_ROUND + number, files)
                 fuzz_request(page, seed * FILES_PER_ROUND + number, requests)
             seed += 1
-            if seed % REPORT_ROUNDS == 0:
-                print(f"fuzz: seed {seed}: {calls.outcomes} {twins.outcomes} {files.outcomes}", flush=True)
+            if seed % REPORT_ROUNDS == 0:  # a run that is killed has said what it found
+                print(f"fuzz: seed {seed}\n{calls.report()}{twins.report()}{files.report()}", flush=True)
     print(f"calls {calls.report()}\nbeside twins {twins.report()}\nfiles {files.report()}")
     print(f"requests {requests.report()}\nkilled runs {runs.report()}")
     print(f"fuzz: seeds {first} to {seed - 1}")

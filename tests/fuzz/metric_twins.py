@@ -176,7 +176,9 @@ def binned_error(g: Given, w: np.ndarray) -> Reading:
 
 def multicalibration(g: Given, w: np.ndarray) -> Reading:
     """Where no group is rare; those have a scale of their own (eq. of the Poisson deviance)."""
-    p, groups = g["probabilities"], g["groups"]
+    p, groups, z = g["probabilities"], g["groups"], positive(g["y_true"])
+    if ((p == 0) & (z > 0) | (p == 1) & (z < 1)).any():
+        return None  # what was called impossible happened: such groups are scored by their evidence
     for which in ([0], [1], [0, 1]):
         for cell in np.unique(groups[:, which], axis=0):
             stated = p[(groups[:, which] == cell).all(axis=1)]
@@ -186,7 +188,7 @@ def multicalibration(g: Given, w: np.ndarray) -> Reading:
             )
             if spread < 1e-9 or max(third**2 / spread**3, fourth / spread**2) > 0.16:
                 return None
-    return float(max(worst_group(positive(g["y_true"]), p, groups, 2).values()))
+    return float(max(worst_group(z, p, groups, 2).values()))
 
 
 def distance_from_uniform(values: Any, w: np.ndarray) -> float:
@@ -345,7 +347,7 @@ METRICS: dict[str, Twin] = {
 }
 # Registered metrics without a twin here.
 WITHOUT = {
-    "difficulty_concordance": "random groups; tests/unit/metrics/adaptivity/test_size.py compares pair by pair",
+    "difficulty_concordance": "random groups; tests/unit/metrics/adaptivity/test_size_and_difficulty.py compares pair by pair",
     "smooth_calibration_error": "an integral on a grid; tests/reference/test_reliability_peers.py",
     "change_over_time": "windows of a grid of its own; tests/unit/metrics/over_time/test_measure.py",
     "worst_slab_coverage": "random directions and halves; tests/unit/metrics/conditional/test_slab.py",

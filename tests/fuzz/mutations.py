@@ -78,6 +78,8 @@ ARRAYS: dict[str, Mutation] = {
     "pandas": lambda a, rng: _frame(a, pd),
     "pandas of another index": lambda a, rng: _frame(a, pd).set_axis(np.arange(len(a))[::-1]),
     "pandas nullable": lambda a, rng: pd.Series(a.ravel()).convert_dtypes() if a.ndim == 1 else _frame(a, pd),
+    "pandas of arrow": lambda a, rng: _frame(a, pd).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas of objects": lambda a, rng: _frame(a, pd).convert_dtypes().astype(object),
     "pandas categories": lambda a, rng: pd.Series(a.ravel()[: len(a)]).astype("category"),
     "pandas with one name twice": lambda a, rng: pd.DataFrame(a.reshape(len(a), -1)).set_axis(
         ["a"] * a[0].size, axis=1
@@ -113,6 +115,8 @@ ARRAYS: dict[str, Mutation] = {
     "tiny": lambda a, rng: a.astype(float) * 1e-300,
     "percent": lambda a, rng: a.astype(float) * 100,
     "shuffled": lambda a, rng: rng.permutation(a),
+    "beyond doubles": lambda a, rng: 2**53 + np.arange(a.size).reshape(a.shape),
+    "smallest": lambda a, rng: np.full(a.shape, 5e-324),
     "distinct": lambda a, rng: np.arange(a.size).reshape(a.shape),
     "all missing": lambda a, rng: np.full(a.shape, np.nan),
     "missing": _float_with(np.nan),

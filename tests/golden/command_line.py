@@ -71,7 +71,7 @@ def lost(stored: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
             yield f"{written} is now required"
         if entry["many"] and not found["many"]:
             yield f"{written} can no longer be repeated"
-        # Without a stated default the program decides later; to state the same one is no loss.
+        # Without a stated default the program decides later; to state the same one is not a loss.
         kept = [key for key in ("flag", "default") if entry.get(key) is not None]
         changed = [key for key in kept if found[key] != entry[key]]
         yield from (f"{written} has {key} {found[key]!r}, must keep {entry[key]!r}" for key in changed)

@@ -1,6 +1,6 @@
 """Public signatures as short texts, and the rule of what counts as a loss.
 
-A signature is written as in a stub, ``"y_true, prediction, *, alpha=None"``; a default that is no plain value is ``...``
+A signature is written as in a stub, ``"y_true, prediction, *, alpha=None"``; a default that is not a plain value is ``...``
 and only known to be there.
 """
 
@@ -68,7 +68,7 @@ NAME_ONLY = {"CoverageClassifier"}
 # Where a parameter was renamed: "room.name" -> {old: (new, test of the old name as an alias that warns)}.
 _DRAWS = (
     "n_draws",
-    "tests/unit/metrics/adaptivity/test_size.py::test_the_old_name_of_the_draws_works_and_warns",
+    "tests/unit/metrics/adaptivity/test_size_and_difficulty.py::test_the_old_name_of_the_draws_works_and_warns",
 )
 RENAMED: dict[str, dict[str, tuple[str, str]]] = {
     "calipers.metrics.t_ss": {"n_permutations": _DRAWS},

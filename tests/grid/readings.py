@@ -22,7 +22,7 @@ class Reading:
     """One interval, test or guarantee in one run.
 
     ``truth`` None together with an interval means: the mean reading over all runs. ``held`` is given where
-    the promise is no interval; ``level`` is the probability that was promised for it, and its bar.
+    the promise is not an interval; ``level`` is the probability that was promised for it, and its bar.
     """
 
     key: str

@@ -10,7 +10,7 @@ from scipy import stats
 
 from calipers.metrics import difficulty_concordance, escv, rank_ss, sscv, t_cv, t_ss, width_against_error
 from calipers.metrics.adaptivity.binning import bin_by_ease
-from calipers.metrics.adaptivity.worst import mean_squared_violation
+from calipers.metrics.adaptivity.largest_violation import mean_squared_violation
 
 RUNS = 500
 

@@ -214,7 +214,7 @@ def _features(finding: Any, audit: Any, plain: Plain) -> list[float]:
         if name.startswith("coverage where ") and "mass" in e.details
     ]
     there = [float(audit.rows_of(finding.code).mean())] if finding.outcome == "fault" else []
-    return [*(hits / rows).tolist(), *masses, *there]
+    return [*(hits / rows).tolist(), *masses, *there, float(rows[0] / rows.sum())]
 
 
 def _region(finding: Any, audit: Any, plain: Plain) -> list[float]:
@@ -266,7 +266,7 @@ def _difficulty(finding: Any, audit: Any, plain: Plain) -> list[float]:
 
 
 def _follows(finding: Any, audit: Any, plain: Plain) -> list[float]:
-    if plain.ease is None and plain.P is None:  # what a model of the features foretells
+    if plain.ease is None and plain.P is None:  # what a model of the features predicts
         own = [float(e) for name, e in audit.estimates.items() if name.startswith("correlation of ")]
         return [*own, _four_digits(float(plain.size[0]))]
     sizes = [plain.rank_correlation(plain.size.round(9)), _four_digits(float(plain.size[0]))]
@@ -370,7 +370,7 @@ def _contradicts(estimate: Any) -> bool:
 
 def _expected(name: str, plain: Plain) -> float | None:
     if name.endswith("and difficulty") and plain.ease is None and plain.P is None:
-        return None  # difficulty is what a model of the features foretells
+        return None  # difficulty is what a model of the features predicts
     if name.startswith("size saved by "):
         return plain.saved(name.removeprefix("size saved by "))
     simple = {

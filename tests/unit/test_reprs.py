@@ -118,7 +118,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "inference.MonteCarloP": lambda: inference.MonteCarloP(0.03, 999, 29, 0.005, 0.02, 0.04, 0.95),
     "inference.NullLaw": lambda: inference.SimulatedLaw(V),
     "inference.PermutationResult": lambda: inference.PermutationResult(
-        0.5, inference.MonteCarloP(0.03, 999, 29, 0.005, 0.02, 0.04, 0.95), inference.SimulatedLaw(V)
+        0.5, inference.SimulatedLaw(V), "greater"
     ),
     "inference.PoissonBinomialLaw": lambda: inference.PoissonBinomialLaw.of(np.linspace(0, 1, 400)),
     "inference.PoissonSums": lambda: inference.PoissonSums(1.0, 2.0, np.zeros(1000), np.zeros(1000)),

@@ -275,7 +275,7 @@ def rows_near(scores: Any, near: Any, found: Any) -> int:
 def add_row(row: Any, x: float, hit: float) -> None:
     """One row of weight 1 into its line of the table of `BucketSums`.
 
-    Products with 0 and 1 instead of a branch, which nobody could predict.
+    Products with 0 and 1 instead of a branch, which could not be predicted.
     """
     rise, fall = hit * (1.0 - x), (1.0 - hit) * x
     step = rise + fall

@@ -129,10 +129,8 @@ def _plain_to_numpy(values: Any, name: str) -> np.ndarray:
         return np.asarray(_plain_column(values))
     try:
         array = np.asarray(values)
-    except ValueError as error:
-        raise InputTypeError(
-            f"{name} must be rectangular: its rows have different lengths ({error})."
-        ) from None
+    except ValueError:
+        raise InputTypeError(f"{name} must be rectangular: its rows have different lengths.") from None
     return np.array(values, dtype=object) if _loses_kinds(values, array) else array
 
 
@@ -147,7 +145,7 @@ def _loses_kinds(values: Any, array: np.ndarray) -> bool:
 
 
 def _plain_column(values: Any) -> Any:
-    """The values of a column that is no series; arrow copies only when it is told that it may."""
+    """The values of a column that is not a series; arrow copies only when it is told that it may."""
     if type(values).__module__.split(".")[0] == "pyarrow":
         return values.to_numpy(zero_copy_only=False)
     return values.to_numpy()

@@ -122,7 +122,7 @@ def require_statement(given: Collection[str], columns: Mapping[str, str] | None 
     if not columns:
         raise InputError(
             "an audit needs what was predicted: give probabilities, p_values, sets, intervals, quantiles or "
-            "y_pred beside y_true, or covered, pit or loss."
+            "y_pred with y_true, or covered, pit or loss."
         )
     found = ", ".join(f"{column} ({role})" for column, role in columns.items())
     raise InputError(
@@ -136,7 +136,7 @@ def _refuse_nothing_or_both(stated: dict[str, Any], columns: dict[str, Any], y_t
     require_statement({name for name, value in (stated | columns).items() if value is not None})
     with_outcome = [*given, *(name for name in ("quantiles", "y_pred") if columns[name] is not None)]
     if y_true is None and with_outcome:
-        raise InputError(f"{with_outcome[0]} needs y_true, what happened.")
+        raise InputError(f"{with_outcome[0]} needs y_true, the outcomes.")
     for name in ("promised", "size"):
         if columns[name] is not None and columns["covered"] is None:
             raise InputError(f"{name} belongs to covered: whether each promise came true. Add covered.")

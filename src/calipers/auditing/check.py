@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import Design, Measurements
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.inference import State
 
 States: TypeAlias = dict[str, State]
 CheckResults: TypeAlias = CheckResult | Iterable[CheckResult]
+ADD_LOSS = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
 ADD_PROBABILITIES = "Add probabilities: one column per class, or the positive class of two."
 
 

@@ -54,7 +54,7 @@ class CheckResult:
     code, title, question : str
         Of the finding it will become.
     subject : str
-        What was looked at; the title of a finding that is no fault.
+        What was looked at; the title of a finding that is not a fault.
     evidence : Estimate or None
         The number behind it.
     p_value : float or None

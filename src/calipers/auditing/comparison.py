@@ -13,7 +13,7 @@ from calipers.auditing.comparison_lines import Line, make_lines, promises_of
 from calipers.auditing.comparison_measures import MEASURES, SIZE, Measure
 from calipers.auditing.comparison_tests import is_broken, promise_of
 from calipers.auditing.result import Audit
-from calipers.auditing.slices import conditional_error
+from calipers.auditing.slice_coverage import conditional_error
 from calipers.exceptions import InputError
 from calipers.report import (
     comparison_document,
@@ -46,8 +46,8 @@ class Comparison:
         Per measure the Friedman test and its post-hoc comparisons; empty on one data set.
     trade_off : dict
         Per predictor its mean size, its conditional error (how far coverage falls below the promise
-        in the worst of groups, parts along difficulty and the rows that features mark as risky), and whether
-        no other predictor is better in both. Only predictors that keep their promise count.
+        in the worst of groups, parts along difficulty and the rows with the lowest predicted coverage), and
+        whether no other predictor is better in both. Only predictors that keep their promise count.
     rows : int
         Rows that all predictors share, or data sets.
     promises : dict

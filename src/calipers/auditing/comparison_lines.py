@@ -232,11 +232,11 @@ def _differs(difference: Estimate) -> bool:
 
 
 def _calibration(audits: Mapping[str, Audit]) -> list[Line]:
-    """Calibration errors side by side; they rank nobody, since a constant can be calibrated."""
+    """Calibration errors side by side; they do not rank predictors, since a constant can be calibrated."""
     values = {
         name: audit.estimates[CALIBRATION] for name, audit in audits.items() if CALIBRATION in audit.estimates
     }
     if len(values) < len(audits):
         return []
-    reason = "it ranks nobody, since a proper score pays for calibration already"
+    reason = "it does not rank predictors, since a proper score already rewards calibration"
     return [Line(measure=CALIBRATION, target=None, values=values, differences={}, winner=None, reason=reason)]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from calipers.auditing.history import Run, read_history
 from calipers.auditing.history_changes import Change
 from calipers.exceptions import InputError
@@ -17,7 +19,9 @@ from calipers.report import render_json
 MOST_LISTED = 6
 
 
-def earlier_audits(document: Mapping[str, Any], folder: Path | str) -> dict[str, Any] | None:
+def earlier_audits(
+    document: Mapping[str, Any], folder: Path | str, rows: pl.DataFrame | None = None
+) -> dict[str, Any] | None:
     """The audits that a folder holds before this one, the newest first, as plain values.
 
     Parameters
@@ -26,6 +30,8 @@ def earlier_audits(document: Mapping[str, Any], folder: Path | str) -> dict[str,
         The audit, as made by `Audit.to_dict`.
     folder : path
         Holds the history; it need not exist yet.
+    rows : table, optional
+        What its rows contributed; audits of the same rows are compared in pairs.
 
     Returns
     -------
@@ -44,7 +50,7 @@ def earlier_audits(document: Mapping[str, Any], folder: Path | str) -> dict[str,
         history = read_history(place)
     except InputError:  # the first audit of a history
         return None
-    current = Run(dt.datetime.now(dt.UTC), "", json.loads(render_json(document, indent=None)))
+    current = Run(dt.datetime.now(dt.UTC), "", json.loads(render_json(document, indent=None)), rows=rows)
     newest = history.runs[::-1]
     return {
         "folder": str(folder),

@@ -87,6 +87,6 @@ def _sample_rows(sample: Sample | None, rows: Rows | None, design: Design) -> Ro
 
 
 def show_progress(progress: Progress | None, what: str, done: int, total: int) -> None:
-    """Tell whoever listens how far the work is."""
+    """Report progress to the callback."""
     if progress is not None:
         progress(what, done, total)

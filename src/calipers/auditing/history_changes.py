@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy import special
 
+from calipers.auditing.history_rows import SAME, paired_tests
 from calipers.inference import holm, normal_quantile
 
 # Level at which a number is said to have changed, after correction for all numbers.
@@ -33,6 +35,8 @@ class NumberChange:
         Two-sided, corrected for all numbers (Holm); None without error bars on both sides.
     changed : bool
         Whether the difference is beyond noise at 5 %.
+    paired : bool
+        Whether the same rows were compared one by one.
     """
 
     name: str
@@ -40,6 +44,7 @@ class NumberChange:
     after: float
     p_value: float | None
     changed: bool
+    paired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Change:
         Asked only after, and only before.
     numbers : list of NumberChange
         Numbers that both audits have.
+    shared_rows : int
+        Rows of both audits when they are the same ones, else 0.
     """
 
     broken: list[tuple[str, str]]
@@ -61,25 +68,32 @@ class Change:
     appeared: list[tuple[str, str]]
     gone: list[tuple[str, str]]
     numbers: list[NumberChange]
+    shared_rows: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
 
 
-def changes_between(before: tuple[Answers, Numbers], after: tuple[Answers, Numbers]) -> Change:
+def changes_between(
+    before: tuple[Answers, Numbers],
+    after: tuple[Answers, Numbers],
+    rows: tuple[pl.DataFrame | None, pl.DataFrame | None] = (None, None),
+) -> Change:
     """What changed from one audit to another.
 
     Parameters
     ----------
     before, after : pair
         (promise, slice) -> answer, and name -> estimate.
+    rows : pair of tables
+        What single rows contributed to each, as from `history_rows.contributions`.
 
     Notes
     -----
-    Numbers are compared as those of independent rows: z = difference / sqrt(se1^2 + se2^2). Audits of the
-    same rows differ less than that by chance, so that the test is then on the safe side; `calipers.compare`
-    pairs the rows.
+    Numbers that are means over rows are compared in pairs where both audits are of the same rows. All others
+    are compared as those of independent rows: z = difference / sqrt(se1^2 + se2^2), which is on the safe side
+    for the same rows, because they differ less by chance.
 
     Examples
     --------
@@ -94,26 +108,35 @@ def changes_between(before: tuple[Answers, Numbers], after: tuple[Answers, Numbe
         for answers, _ in (before, after)
     ]
     asked = [set(answers) for answers, _ in (before, after)]
+    old, new = rows
+    paired = {} if old is None or new is None else paired_tests(old, new)
     return Change(
         broken=sorted(broken[1] - broken[0]),
         mended=sorted(broken[0] & asked[1] - broken[1]),
         appeared=sorted(asked[1] - asked[0]),
         gone=sorted(asked[0] - asked[1]),
-        numbers=_numbers(before[1], after[1]),
+        numbers=_numbers(before[1], after[1], paired),
+        shared_rows=new.height if paired and new is not None else 0,
     )
 
 
-def _numbers(before: Numbers, after: Numbers) -> list[NumberChange]:
-    shared = [
-        (name, float(before[name]["value"]), float(after[name]["value"]))
+def _numbers(
+    before: Numbers, after: Numbers, paired: Mapping[str, tuple[float, float, float]]
+) -> list[NumberChange]:
+    lines = [(name, *found) for name, found in paired.items()]
+    lines += [
+        (name, float(before[name]["value"]), float(after[name]["value"]), _p_value(before[name], after[name]))
         for name in after
-        if name in before and _is_number(before[name].get("value")) and _is_number(after[name].get("value"))
+        if SAME.get(name, name) not in paired
+        and name in before
+        and _is_number(before[name].get("value"))
+        and _is_number(after[name].get("value"))
     ]
-    raw = np.array([_p_value(before[name], after[name]) for name, _, _ in shared])
+    raw = np.array([p for *_, p in lines])
     adjusted = holm(raw) if np.isfinite(raw).any() else raw
     return [
-        NumberChange(name, old, new, None if math.isnan(p) else float(p), bool(p <= LEVEL))
-        for (name, old, new), p in zip(shared, adjusted, strict=True)
+        NumberChange(name, old, new, None if math.isnan(p) else float(p), bool(p <= LEVEL), name in paired)
+        for (name, old, new, _), p in zip(lines, adjusted, strict=True)
     ]
 
 

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calipers.auditing.promises import Promise, promises_of
+from calipers.auditing.promise import Promise
+from calipers.auditing.promises import promises_of
 from calipers.exceptions import InputError
 from calipers.inputs import Features, check_features
 from calipers.inputs.row_keys import draws

@@ -62,7 +62,7 @@ def _nothing_stated(model: Any) -> str:
     name = type(model).__name__
     if hasattr(model, "decision_function"):
         return (
-            f"an audit needs stated uncertainty, and the scores of {name} are no probabilities. "
+            f"an audit needs stated uncertainty, and the scores of {name} are not probabilities. "
             "Calibrate it: CalibratedClassifierCV(model)."
         )
     return (

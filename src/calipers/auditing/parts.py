@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
-from calipers.auditing.promises import Promise
 from calipers.auditing.severity import LEVEL
 from calipers.inference import ShareCounts, sidak_confidence
 from calipers.inputs import Weights
@@ -24,6 +24,8 @@ from calipers.inputs.rows import Rows
 # Most attributes that are intersected, and rows from which on an intersection is looked at.
 DEPTH = 2
 FEWEST_ROWS = 20
+# Parts of this kind are an ordered series; all others are labels.
+ALONG = "difficulty"
 
 
 def flat_p_values(
@@ -55,8 +57,8 @@ class Parts:
         Covered and all rows of every part.
     labels : tuple of str
         The parts in words.
-    kind : {"group", "difficulty"}
-        What divides the rows.
+    kind : str
+        One of the parts in a word, "group"; "difficulty" where they are an ordered series.
     foremost : int or None
         The part that was named before the data were seen. Its interval stands for itself; those of the
         others are corrected for their number.
@@ -92,7 +94,7 @@ class Parts:
 
     def place(self, at: int) -> str:
         """A part in words, as the place of a finding."""
-        return f"group {self.labels[at]}" if self.kind == "group" else self.labels[at]
+        return self.labels[at] if self.kind == ALONG else f"{self.kind} {self.labels[at]}"
 
     def rest(self, at: int) -> float:
         """Coverage of all rows outside a part."""
@@ -133,8 +135,10 @@ def _thinned(counts: ShareCounts, effect: float) -> ShareCounts:
     return ShareCounts(counts.hits / effect, counts.totals / effect, counts.hit_noise, counts.noise)
 
 
-def group_parts(covered: np.ndarray, cell: np.ndarray, weights: Weights, names: Sequence[str]) -> Parts:
-    """Groups of one attribute, and intersections of several with enough rows."""
+def labelled_parts(
+    covered: np.ndarray, cell: np.ndarray, weights: Weights, names: Sequence[str], *, kind: str = "group"
+) -> Parts:
+    """Rows of one label, or of one attribute and intersections of several with enough rows."""
     everything = ShareCounts.of(covered, weights)
     found: list[tuple[str, ShareCounts]] = []
     for label, mask, n_attributes in memberships(cell, names):
@@ -147,7 +151,7 @@ def group_parts(covered: np.ndarray, cell: np.ndarray, weights: Weights, names: 
     )
     joined = ShareCounts(hits, totals, hit_noise, noise, everything.whole)
     overlap = None if not names else (float(everything.hits[0]), float(everything.totals[0]))
-    return Parts(counts=joined, labels=tuple(label for label, _ in found), kind="group", whole=overlap)
+    return Parts(counts=joined, labels=tuple(label for label, _ in found), kind=kind, whole=overlap)
 
 
 def memberships(cell: np.ndarray, names: Sequence[str]) -> list[tuple[str, np.ndarray, int]]:
@@ -173,11 +177,25 @@ def _named_groups(cell: np.ndarray, names: Sequence[str]) -> Iterator[tuple[str,
                 yield label, codes.reshape(-1) == number, size
 
 
+def labelled_rows(cell: np.ndarray, names: Sequence[str], *labels: str) -> list[np.ndarray]:
+    """Which rows have these labels; none where there is no such label."""
+    found = {label: mask for label, mask, _ in _named_groups(cell, names) if label in labels}
+    return [found.get(label, np.zeros(len(cell), dtype=bool)) for label in labels]
+
+
 def group_rows(rows: Rows, *labels: str) -> list[np.ndarray]:
-    """Which rows belong to the groups of these names; none where there is no such group."""
-    names = attribute_names(rows.given["groups"])
-    found = {label: mask for label, mask, _ in _named_groups(rows["group_cell"], names) if label in labels}
-    return [found.get(label, np.zeros(rows.n, dtype=bool)) for label in labels]
+    """Which rows belong to the groups of these names."""
+    return labelled_rows(rows["group_cell"], attributes_of(rows), *labels)
+
+
+def attributes_of(rows: Rows) -> Sequence[str]:
+    """Names of the attributes by which rows are grouped; none where they have one label each."""
+    return attribute_names(rows.given["groups"])
+
+
+def no_attributes(rows: Rows) -> Sequence[str]:
+    """Labels of their own."""
+    return ()
 
 
 def clustered_worst(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calipers.auditing.check import ADD_PROBABILITIES, Check
+from calipers.auditing.check import ADD_LOSS, ADD_PROBABILITIES, Check
 from calipers.auditing.measurements import Design
 from calipers.auditing.questions import QUESTIONS, TITLES
 
@@ -83,6 +83,8 @@ def what_to_add(check: Check, design: Design) -> str:
     if not check.once and not design.promises_of(check.kinds):
         return _ADD_PROBABILITIES[design.task] if check.question == "probabilities" else _ADD_PREDICTION
     lacking = set(check.needs) - design.have
+    if not lacking.isdisjoint({"loss", "bound"}):
+        return ADD_LOSS
     return _ADD_PREDICTION if lacking == {"prediction"} else check.add
 
 

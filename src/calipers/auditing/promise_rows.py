@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import Measurements
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.inference import (
     FEWEST_CLUSTERS,
     Moments,
@@ -27,7 +27,7 @@ from calipers.results.formatting import format_percent
 
 # Log-odds beyond this are certainties: exp(-16) is one in nine million.
 _CERTAIN = 16.0
-# A recalibration of all rows is taken into account when the rows ask for it at this level.
+# A recalibration of all rows is used when the rows support it at this level.
 _ASKED = 0.05
 # Knots of the splines that are tried, at equally spaced quantiles, and the rows that each must have.
 _KNOTS, _ROWS_PER_KNOT = (1, 3, 7), 50
@@ -54,7 +54,7 @@ class PromiseRows:
     promised : array (n,)
         Its probability.
     expected : array (n,)
-        The same after one recalibration of all rows, where these ask for it: what differs between slices is
+        The same after one recalibration of all rows, where these support it: what differs between slices is
         then not what is wrong with all of them.
     cluster : array (n,) or None
         Rows that depend on each other share a value.
@@ -173,9 +173,9 @@ def _promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:
 
 
 def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
-    """Promised probabilities as they are, or by the map of all rows that these ask for.
+    """Promised probabilities as they are, or by the map of all rows that these support.
 
-    The map is logistic or, where the rows ask for more, a linear spline in the log-odds (one value for each
+    The map is logistic or, where the rows support more, a linear spline in the log-odds (one value for each
     promise where there are few): whatever is wrong with all rows alike must not be found again in the slices
     whose promises happen to be higher or lower. Certainties stay as they are: a promise of probability 1 that
     is broken is impossible in any slice.
@@ -206,7 +206,7 @@ def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
 
 
 def _maps(odds: np.ndarray) -> list[np.ndarray]:
-    """Features of maps from the plainest on; each holds the ones before it."""
+    """Features of maps from the simplest on; each holds the ones before it."""
     values, at = np.unique(odds, return_inverse=True)
     constant = np.ones((len(odds), 1))
     if len(values) == 1:

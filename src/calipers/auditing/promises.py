@@ -1,125 +1,74 @@
-"""What a model states, as promises: for every row an outcome z and the probability t promised for it.
+"""The table of promises: what a model may state about every row.
 
-To add a promise: describe how it is read off the rows in ``promises_of``; every slice
-(`calipers.auditing.checks`) then looks at it.
+To add a promise: write a file with a function that gives it where the rows state it, and name the function
+in ``PROMISES``; every slice (`calipers.auditing.checks`) then looks at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from calipers.arrays import frame_columns
+from calipers.auditing.promise import Promise
 from calipers.inputs.derived_columns import PIT_LEVELS
-from calipers.inputs.rows import Rows
-from calipers.results.formatting import format_percent, format_share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """One statement about every row.
-
-    Parameters
-    ----------
-    number : int
-        The level of the rows, or the quantile, at which it is read.
-    alpha : float
-        Allowed share of broken promises: z is promised with probability 1 - alpha, unless per row.
-    kind : {"coverage", "stated", "probability", "quantile"}
-        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability; a
-        stated quantile.
-    name : str
-        As the table of promises shows it.
-    noun : str
-        What keeps the promise, in the plural: "sets", "intervals", "quantiles".
-    tag : str
-        " at alpha=0.05" when there are several levels, else empty.
-    reads : mapping
-        Columns of the rows that stand for "covered", "size" and "promised".
-    per_row : bool
-        Whether every row has its own promised probability, in "promised".
-    two_sided : bool
-        Whether more than promised is a fault too, as for probabilities and quantiles.
-    """
-
-    number: int = 0
-    alpha: float = 0.1
-    kind: str = "coverage"
-    name: str = "coverage"
-    noun: str = "sets"
-    tag: str = ""
-    reads: dict[str, str] = field(default_factory=dict)
-    per_row: bool = False
-    two_sided: bool = False
-
-    @property
-    def promised(self) -> float:
-        """The probability that was promised, where it is one number."""
-        return 1.0 - self.alpha
-
-    @property
-    def key(self) -> str:
-        """Tells its states and draws from those of other promises."""
-        return f"{self.kind}{self.number}"
-
-    def in_words(self) -> str:
-        """What was promised, in a few words."""
-        return self.name if self.per_row else f"{self.name}: {format_percent(self.promised)}"
-
-    def kept_words(self, share: float, rows: float, all_rows: float) -> str:
-        """How often it is kept in a part of the rows, against the promise and all rows, as a clause."""
-        where = f"{format_share(share)} of {rows:.0f} rows"
-        if self.kind == "quantile":
-            return (
-                f"{format_share(share)} of {rows:.0f} outcomes lie at or below the stated "
-                f"{format_percent(self.promised)} quantile; over all rows {format_share(all_rows)}."
-            )
-        return (
-            f"the {self.noun} cover {where}; {format_percent(self.promised)} was promised, and all rows "
-            f"together reach {format_share(all_rows)}."
-        )
-
-    def rows(self, rows: Rows) -> Rows:
-        """The rows as this promise reads them."""
-        return rows.at(self.number, self.reads)
-
+from calipers.inputs.rows import Column, Rows
 
 # The smallest set of labels of each row whose stated probabilities reach 1 - alpha together.
 IMPLIED_SETS = "coverage of sets implied by the probabilities"
 PER_ROW = "promised probability"
-STATED = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
-TOP_LABEL = {"covered": "top_is_right", "promised": "top_probability"}
-POSITIVE = {"covered": "is_positive", "promised": "positive_probability"}
+STATED: dict[str, Column] = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
+TOP_LABEL: dict[str, Column] = {"covered": "top_is_right", "promised": "top_probability"}
+POSITIVE: dict[str, Column] = {"covered": "is_positive", "promised": "positive_probability"}
 
 
 def promises_of(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> tuple[Promise, ...]:
     """Every promise that rows like these make."""
-    return tuple(_promises(head, alphas, classes))
+    return tuple(promise for stated in PROMISES for promise in stated(head, alphas, classes))
 
 
-def _promises(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
-    tags = [f" at alpha={alpha:g}" if len(alphas) > 1 else "" for alpha in alphas]
-    given = head.given
-    if "covered" in given:
-        yield _covered_elsewhere(given, alphas[0])
+def coverage_of_predictions(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
+    """Sets, intervals and p-values at every level, or what was covered elsewhere."""
+    if "covered" in head.given:
+        per_row = "promised" in head.given
+        name = PER_ROW if per_row else "coverage"
+        yield Promise(alpha=alphas[0], name=name, noun="predictions", per_row=per_row)
     elif head.get("covered") is not None:
         noun = "intervals" if head.task == "regression" else "sets"
-        for number, (alpha, tag) in enumerate(zip(alphas, tags, strict=True)):
+        for number, (alpha, tag) in enumerate(_tagged(alphas)):
             yield Promise(number=number, alpha=alpha, name=f"coverage of the {noun}{tag}", noun=noun, tag=tag)
-    elif "probabilities" in given:
-        for number, (alpha, tag) in enumerate(zip(alphas, tags, strict=True)):
+
+
+def implied_sets(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
+    """Sets that plain probabilities imply, where nothing else was predicted."""
+    if "probabilities" in head.given and "covered" not in head.given and head.get("covered") is None:
+        for number, (alpha, tag) in enumerate(_tagged(alphas)):
             yield Promise(
                 number=number, alpha=alpha, kind="stated", name=f"{IMPLIED_SETS}{tag}",
                 noun="sets implied by the probabilities", tag=tag, reads=STATED, per_row=True,
             )  # fmt: skip
-    if "probabilities" in given:
-        yield _probability(classes)
-    yield from _quantiles(given)
 
 
-def _quantiles(given: Any) -> Iterator[Promise]:
+def _tagged(alphas: Sequence[float]) -> list[tuple[float, str]]:
+    return [(alpha, f" at alpha={alpha:g}" if len(alphas) > 1 else "") for alpha in alphas]
+
+
+def stated_probability(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
+    """The probability of the positive class of two, or of the top label of several."""
+    if "probabilities" not in head.given:
+        return
+    name, reads = "probability of the top label", TOP_LABEL
+    if len(classes) == 2:
+        name, reads = f"probability of class {classes[1]}", POSITIVE
+    yield Promise(
+        alpha=0.5, kind="probability", name=name, noun="probabilities", reads=reads, per_row=True,
+        two_sided=True,
+    )  # fmt: skip
+
+
+def stated_quantiles(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
     """Stated quantiles, or those that PIT values tell about."""
+    given = head.given
     if "quantiles" in given and "y_true" in given:
         names, noun = [str(level) for level in frame_columns(given["quantiles"])], "quantiles"
     elif "pit" in given and "quantiles" not in given:
@@ -133,19 +82,10 @@ def _quantiles(given: Any) -> Iterator[Promise]:
         )  # fmt: skip
 
 
-def _covered_elsewhere(given: Any, alpha: float) -> Promise:
-    per_row = "promised" in given
-    name = PER_ROW if per_row else "coverage"
-    return Promise(alpha=alpha, name=name, noun="predictions", per_row=per_row)
-
-
-def _probability(classes: Sequence[Any]) -> Promise:
-    """The probability of the positive class of two, or of the top label of several."""
-    if len(classes) == 2:
-        name, reads = f"probability of class {classes[1]}", POSITIVE
-    else:
-        name, reads = "probability of the top label", TOP_LABEL
-    return Promise(
-        alpha=0.5, kind="probability", name=name, noun="probabilities", reads=reads, per_row=True,
-        two_sided=True,
-    )  # fmt: skip
+Stated: TypeAlias = Callable[[Rows, Sequence[float], Sequence[Any]], Iterator[Promise]]
+PROMISES: tuple[Stated, ...] = (
+    coverage_of_predictions,
+    implied_sets,
+    stated_probability,
+    stated_quantiles,
+)

@@ -12,7 +12,7 @@ from calipers.auditing import load_repair
 new = load_repair("repair.json").apply(found.data.given)  # or the same columns of new rows"""
 
 _THRESHOLDS = (
-    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on rows kept for the choice,\n"
+    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on selection rows,\n"
     "# the winner is conformalised on others and tried on untouched ones."
 )
 
@@ -24,7 +24,7 @@ def reconformalise(task: str, alpha: float) -> str:
 
 def by_group(task: str, alpha: float) -> str:
     """A threshold per group or region, or conditional on several of them."""
-    return _fill(task, alpha, "per group, region or foretold coverage")
+    return _fill(task, alpha, "per group, region or level of predicted coverage")
 
 
 def by_difficulty(task: str, alpha: float) -> str:
@@ -42,7 +42,7 @@ def narrower(task: str, alpha: float) -> str:
 def calibrate() -> str:
     """A map of the probabilities."""
     why = (
-        "Maps of the probabilities are compared on rows that did not fit them, and the plainest of the best\n"
+        "Maps of the probabilities are compared on rows that did not fit them, and the simplest of the best\n"
         "# is tried on untouched rows."
     )
     return _SNIPPET.format(why=why)

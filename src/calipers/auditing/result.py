@@ -188,8 +188,9 @@ class Audit(Plotted):
             Holds what `keep_audit` wrote; without an earlier audit nothing is added.
         """
         from calipers.auditing.earlier_audits import earlier_audits
+        from calipers.auditing.history_rows import contributions
 
-        return replace(self, history=earlier_audits(self.to_dict(), folder))
+        return replace(self, history=earlier_audits(self.to_dict(), folder, contributions(self)))
 
     def to_json(self, path: Path | str | None = None) -> str:
         """Everything as strict JSON; also written to the path when one is given."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from calipers.auditing.matched_size import Family, label_sets, match_coverage, scaled_intervals
 from calipers.auditing.measurements import Level, Measurements
-from calipers.auditing.slices import Worst, fifths, worst_slice
+from calipers.auditing.slice_coverage import Worst, fifths, worst_slice
 from calipers.conformal import lac
 from calipers.inference import Moments
 from calipers.inputs.rows import Rows

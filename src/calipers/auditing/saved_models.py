@@ -41,7 +41,7 @@ def load_model(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
         raise InputError(f"the model {place} does not exist.")
     if not zipfile.is_zipfile(place):
         raise InputError(
-            f"{place.name} is no skops archive. Pickle and joblib files are never read: they can run any "
+            f"{place.name} is not a skops archive. Pickle and joblib files are never read: they can run any "
             "code. Load the model where you trust it and write it with skops.io.dump(model, 'model.skops')."
         )
     if is_saved_predictor(place):

@@ -27,7 +27,7 @@ from calipers.results.formatting import format_count
 
 LEVEL = 0.05
 # Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
-NOT_CLEAR = "Corrected for all tests of this audit that is no clear fault."
+NOT_CLEAR = "Corrected for all tests of this audit that is not a clear fault."
 SERIOUS = 3.0
 
 
@@ -84,6 +84,7 @@ def finding_of(
             base,
             title=result.title,
             outcome="fault",
+            details={key: value for key, value in base.details.items() if key != "descriptive"},
             severity=severity,
             sentence=result.fault,
             where=result.where,
@@ -91,7 +92,7 @@ def finding_of(
         )
     if min_rows is not None and rows is not None:
         if rows < min_rows and not result.details.get("descriptive"):
-            said = f"Cannot tell: there are {rows} rows, and min_rows asks for {min_rows}."
+            said = f"Cannot tell: there are {format_count(rows)} rows, and min_rows asks for {min_rows}."
             return replace(base, outcome="cannot_tell", sentence=said, n_needed=min_rows)
     elif _is_open(result):
         return replace(

@@ -9,11 +9,11 @@ import numpy as np
 
 from calipers.inference import Moments, ShareCounts, State
 from calipers.inputs import Weights
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import Column, Rows
 from calipers.metrics.states.counts import CountState
 
 
-def table_of(*columns: str) -> State:
+def table_of(*columns: Column) -> State:
     """Distinct rows of some columns and how often each occurs, as arrays; their weights come last."""
     return CountState(_as_they_are, columns, {})
 

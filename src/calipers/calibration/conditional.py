@@ -210,7 +210,7 @@ def calibrate_if_needed(
     --------
     >>> from calipers.calibration import calibrate_if_needed
     >>> from calipers.datasets import ScoreWorld
-    >>> p, y = ScoreWorld().sample(2000, random_state=0)
+    >>> p, y = ScoreWorld().sample(2000, random_state=1)
     >>> calibrate_if_needed(p, y, random_state=0).repaired_  # calibrated by construction
     False
     """

@@ -1,7 +1,7 @@
 """Isotonic regression with ties pooled first: the calibrator with c_emp = 0 on its own data.
 
 Algorithm 1 of Gao, Parameswaran and Peng runs over rows. With tied scores that gives equal scores
-different values, so it is no function of the score; here equal scores become one point, the mean of
+different values, so it is not a function of the score; here equal scores become one point, the mean of
 their outcomes with their total weight, before the pool-adjacent-violators pass (scipy's, linear time).
 """
 

@@ -52,7 +52,7 @@ ModelOption = Annotated[
     typer.Option("--model", help="A saved model (skops) to ask about the rows of the file; never pickle."),
 ]
 TargetOption = Annotated[
-    str | None, typer.Option("--target", help="With --model: the column of what happened. (default: y_true)")
+    str | None, typer.Option("--target", help="With --model: the column of outcomes. (default: y_true)")
 ]
 TrustOption = Annotated[
     str | None, typer.Option("--trust", help="With --model: types that the file may hold, by full name.")
@@ -61,7 +61,7 @@ CacheOption = Annotated[
     Path | None,
     typer.Option("--cache", help="Folder of finished work: an interrupted audit of streamed rows resumes."),
 ]
-PlanOption = Annotated[bool, typer.Option("--plan", help="Only say what can be checked and what to add.")]
+PlanOption = Annotated[bool, typer.Option("--plan", help="Only list what can be checked and what to add.")]
 
 
 @takes_settings

@@ -91,7 +91,7 @@ def _require(table: pl.DataFrame, names: Sequence[str]) -> None:
     if missing:
         there = ", ".join(table.columns[:8])
         raise InputError(
-            f"there is no column {missing[0]!r}; there are {there}. Name what happened with --target."
+            f"there is no column {missing[0]!r}; there are {there}. Name that of the outcomes with --target."
         )
 
 

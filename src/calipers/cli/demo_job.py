@@ -27,7 +27,8 @@ class Demonstration:
 
     def document(self) -> dict[str, object]:
         """The document of the audit, with the repair added."""
-        return self.found.to_dict() | {"repair": self.repaired.to_dict()["repair"]}
+        repair = self.repaired.to_dict()["repair"] | {"faults_shown": "before"}
+        return self.found.to_dict() | {"repair": repair}
 
 
 def demonstrate(*, alpha: float, seed: int) -> Demonstration:

@@ -87,7 +87,10 @@ class Outputs:
             write_together(contents)
         except OSError as error:
             reason = error.strerror or error
-            return InputError(f"the files could not be written: {reason}. No file was changed.")
+            place = self.folder or next(iter(contents))
+            return InputError(
+                f"{place} cannot be written: {reason}. Give another place. No file was changed."
+            )
         except InputError as error:
             return InputError(f"{error} No file was changed.")
         if replaced:

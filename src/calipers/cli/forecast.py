@@ -50,7 +50,7 @@ LossesOption = Annotated[
 ]
 LevelOption = Annotated[float, typer.Option("--alpha", help="Allowed miscoverage; 0.1 asks for 90 %.")]
 AlgorithmOption = Annotated[
-    bool, typer.Option("--algorithm", help="Forecast the algorithm trained anew, not one model.")
+    bool, typer.Option("--algorithm", help="Forecast the retrained algorithm, not one model.")
 ]
 PointsOption = Annotated[
     int | None, typer.Option("--points", help="Training subsets, each with a case of its own.")

@@ -21,7 +21,7 @@ def fitted_forecast(kind: Any, data: Path, model: str | None, target: str, optio
         return performance.fit(X, y)
     except CalipersError:
         raise
-    except (TypeError, ValueError) as error:  # a model that cannot take these columns is no fault of ours
+    except (TypeError, ValueError) as error:  # a model that cannot take these columns is not a fault of ours
         raise InputError(
             f"{model} cannot be fitted on {data} ({error}). Text needs a pipeline that encodes it."
         ) from None

@@ -35,26 +35,28 @@ def command(
     """Show every promise over time: kept or broken, first broken when, and what the last audit changed.
 
     Exit code 0: the last audit kept the threshold. 1: it missed it. 2: the folder holds no audits. Files that
-    are no audits are named and passed over.
+    are not audits are named and passed over.
     """
     import sys
 
     from calipers.auditing.history import read_history
     from calipers.cli.options import exit_code
+    from calipers.cli.terminal import say, say_json
+    from calipers.results.printable import one_line
 
     if fail_on != NEW:
         exit_code((), fail_on)  # a bad threshold is refused before the work
     found = read_history(folder)
     for file, why in found.passed_over.items():
-        print(f"calipers: {file} is passed over: {why}", file=sys.stderr)
+        print(f"calipers: {one_line(file)} is passed over: {why}", file=sys.stderr)
     page = html or folder / "history.html"
     if as_json:
-        print(found.to_json())
+        say_json(found.to_json())
     if html is not None or not as_json:
         found.to_html(page)
     if not (as_json or quiet):
-        print(sentences(found))
-        print(f"The page is {page.resolve()}")
+        say(sentences(found))
+        say(f"The page is {page.resolve()}")
     if fail_on == NEW:
         return int(bool(found.newly_broken()))
     return exit_code([SimpleNamespace(**finding) for finding in found.runs[-1].faults], fail_on)
@@ -74,6 +76,7 @@ def sentences(history: AuditHistory) -> str:
     numbers = (document["change"] or {}).get("numbers", ())
     lines += [
         f"changed: {number['name']} from {number['before']:.4g} to {number['after']:.4g}"
+        + (" (the same rows, paired)" if number["paired"] else "")
         for number in numbers
         if number["changed"]
     ]

@@ -27,7 +27,8 @@ def command(
     files: FilesArgument,
     settings: Settings,
     metrics: Annotated[
-        str, typer.Option("--metrics", help="Names separated by commas; see calipers.engines.merge_rules().")
+        str,
+        typer.Option("--metrics", help="Names separated by commas; see calipers.metrics.metric_entries()."),
     ] = DEFAULT_METRICS,
     engine: Annotated[str, typer.Option("--engine", help="local, dask or spark.")] = "local",
     storage: StorageOption = None,

@@ -47,7 +47,10 @@ def command(
         Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="Column whose groups are watched each, at one rate for all.")
+        str | None,
+        typer.Option(
+            "--group", help="Column of groups: each is monitored, with one false-alarm rate for all."
+        ),
     ] = None,
     prometheus: Annotated[
         Path | None, typer.Option("--prometheus", help="File for metrics in the text format of Prometheus.")
@@ -67,6 +70,7 @@ def command(
     from calipers.cli.monitor_metrics import prometheus_text
     from calipers.cli.monitor_source import Places
     from calipers.cli.monitor_state import load_state, save_state
+    from calipers.cli.terminal import say
     from calipers.results import write_atomically
 
     stored = None if state is None else load_state(state)
@@ -86,7 +90,7 @@ def command(
     if prometheus is not None:  # also when nothing has come
         write_atomically(prometheus, prometheus_text(monitor))
     if not as_json:
-        print(monitor)
+        say(monitor)
     return int(monitor.alarm_)
 
 
@@ -185,6 +189,7 @@ def _tell(monitor: Monitor, *, new_alarm: bool, as_json: bool) -> None:
     import json
 
     from calipers.cli.monitor_metrics import samples
+    from calipers.cli.terminal import say
     from calipers.performance import GroupMonitor
     from calipers.results.serialization import encode
 
@@ -194,7 +199,7 @@ def _tell(monitor: Monitor, *, new_alarm: bool, as_json: bool) -> None:
             document |= {"groups": {labels["group"]: fields for labels, fields in groups}}
         print(json.dumps(encode(document), allow_nan=False), flush=True)
     elif new_alarm and isinstance(monitor, GroupMonitor):
-        print(f"ALARM: {monitor}", flush=True)
+        say(f"ALARM: {monitor}")
     elif new_alarm and not isinstance(monitor, GroupMonitor):
         since = monitor.result().details["changed_at"]
-        print(f"ALARM: {monitor}; since about row {since}", flush=True)
+        say(f"ALARM: {monitor}; since about row {since}")

@@ -69,17 +69,37 @@ def groups_of(table: pl.DataFrame, column: str) -> np.ndarray:
 def _labels(table: pl.DataFrame, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
     P = np.column_stack([_numbers(table, name) for name in columns])
     top = P.argmax(axis=1)
-    names = np.array([name.removeprefix(_PROBABILITY) for name in columns])
-    return np.asarray(_texts(table["y_true"]) == names[top]), P[np.arange(len(P)), top]
+    names = [name.removeprefix(_PROBABILITY) for name in columns]
+    return _classes(table["y_true"], names) == top, P[np.arange(len(P)), top]
 
 
-def _texts(labels: pl.Series) -> np.ndarray:
-    """Labels as they are written in a column name: 1.0 is 1."""
-    if labels.dtype.is_float() and bool((labels == labels.floor()).all()):
-        labels = labels.cast(pl.Int64)
+def _classes(labels: pl.Series, names: list[str]) -> np.ndarray:
+    """The column of each label, by its text, else by its value: 1.0 is 1, true is True; -1 without one.
+
+    A single label decides, not its neighbours: rows come in pieces.
+    """
     if labels.null_count():
         raise InputError("y_true has missing labels; give only rows whose outcome is known.")
-    return np.asarray(labels.cast(pl.String).to_list(), dtype=object)
+    texts = labels.cast(pl.String).to_list()
+    known = {_value(name): column for column, name in reversed(list(enumerate(names)))}
+    known |= {name: column for column, name in enumerate(names)}
+    found = {text: known.get(text, known.get(_value(text), -1)) for text in set(texts)}
+    strange = sorted(text for text, column in found.items() if column < 0)
+    if strange and len(names) > 1:
+        raise InputError(
+            f"y_true has the label {strange[0]!r}, which is none of the columns "
+            f"{', '.join(_PROBABILITY + name for name in names[:8])}."
+        )
+    return np.array([found[text] for text in texts], dtype=np.int64)
+
+
+def _value(text: str) -> float | str:
+    """What a label means: a number, or its letters."""
+    word = text.strip().lower()
+    try:
+        return float(word)
+    except ValueError:
+        return word
 
 
 def _numbers(table: pl.DataFrame, name: str) -> np.ndarray:

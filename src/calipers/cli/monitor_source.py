@@ -40,7 +40,7 @@ def read_rows(source: str, places: Places) -> Iterator[pl.DataFrame]:
     files = sorted(p for p in path.iterdir() if p.suffix in _KINDS) if path.is_dir() else [path]
     for file in files:
         place = places.setdefault(file.name, {"offset": 0, "header": ""})
-        # Another file follows: nobody writes to this one any more, and its last line is whole.
+        # Another file follows: this one is complete, and its last line is whole.
         yield from _file_rows(file, place, finished=file != files[-1])
 
 
@@ -111,7 +111,8 @@ def _parsed(body: bytes, kind: str, header: str, name: str) -> pl.DataFrame | No
         return None
     try:
         if kind == "csv":
-            return pl.read_csv(io.BytesIO(header.encode() + b"\n" + body), infer_schema_length=None)
+            # As text: what a value is must not depend on the rows that came with it.
+            return pl.read_csv(io.BytesIO(header.encode() + b"\n" + body), infer_schema=False)
         return pl.read_ndjson(io.BytesIO(body), infer_schema_length=None)
     except (pl.exceptions.PolarsError, ValueError) as error:
         raise InputError(f"{name} cannot be read as {kind} ({str(error).splitlines()[0]}).") from None

@@ -38,13 +38,13 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="Settings file. (default: calipers.toml in this folder, if there is one)"),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; use the exit code.")]
 StorageOption = Annotated[
     list[str] | None,
     typer.Option(
         "--storage",
         help="Option of remote storage, such as endpoint_url=http://127.0.0.1:9000; may be repeated. "
-        "Put keys into the environment (AWS_ACCESS_KEY_ID, ...), where nobody else sees them.",
+        "Put keys into the environment (AWS_ACCESS_KEY_ID, ...), where other users cannot see them.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
@@ -123,7 +123,7 @@ def takes_settings(
         exit_code((), settings.fail_on)  # a bad threshold is refused before the work
         return command(settings=settings, **given)
 
-    # The type of the settings is not loaded here: it is no option.
+    # The type of the settings is not loaded here: it is not an option.
     own = inspect.signature(command, eval_str=True, globals=command.__globals__, locals={"Settings": None})
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
@@ -156,14 +156,16 @@ def settings_from(config: Path | None) -> Settings:
             raise InputError(f"--config names {config}, which does not exist.")
         return Settings()
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
+        content = tomllib.loads(place.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror}. Settings stand in a file.") from None
+        raise InputError(
+            f"{place} cannot be read: {error.strerror}. Settings are read from a file."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place} is not valid TOML ({error}).") from None
     unknown = next((key for key in content if key != SECTION), None)
     if unknown is not None:
-        raise InputError(f"{place} has no place for {unknown!r}; settings stand in the section [{SECTION}].")
+        raise InputError(f"{place} has no place for {unknown!r}; settings belong in the section [{SECTION}].")
     section = content.get(SECTION, {})
     if not isinstance(section, dict):
         raise InputError(f"{SECTION} of {place} must be a section [{SECTION}], got {section!r}.")
@@ -171,14 +173,14 @@ def settings_from(config: Path | None) -> Settings:
         return Settings(**section)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = first["loc"][0]
         if first["type"] == "extra_forbidden":
             known = ", ".join(Settings.model_fields)
             raise InputError(f"[{SECTION}] of {place} has no setting {key!r}; it takes {known}.") from None
-        raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}.") from None
+        raise InputError(f"[{SECTION}] {key} of {place}: {first['msg']}, got {section[key]!r}.") from None
 
 
-# What a setting is when nobody says it; left out where it follows from the file.
+# The default of a setting; left out where it follows from the file.
 _WITHOUT = {"seed": 0, "fail_on": "issue"}
 
 

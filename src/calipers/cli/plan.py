@@ -29,9 +29,9 @@ def command(
 ) -> int:
     """Tell how many rows a check needs to find an effect with a given probability.
 
-    The number is the smallest from which on the power stays: the exact power of a test of counts is no smooth
-    function of the rows. With --n-calibration small effects may be out of reach; the power that can be had is
-    told then.
+    The number is the smallest from which the power stays high enough: the exact power of a test of counts is
+    not a smooth function of the rows. With --n-calibration small effects may be out of reach; the attainable
+    power is then printed.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""Progress on standard error: only where somebody watches."""
+"""Progress on standard error: only on a terminal."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Job:
             self.code, self.done, self.total = code, done, total
 
     def state(self) -> dict[str, Any]:
-        """What the page asks for while it waits."""
+        """What the page requests while it waits."""
         with self.lock:
             return {
                 "name": self.name,

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 
 from calipers.exceptions import CalipersWarning
-from calipers.report.earlier import earlier_sentences
+from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.text_bars import text_bar
 from calipers.report.text_formats import MARKS, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
@@ -35,6 +35,8 @@ COLOURS = {
 WIDEST = 110
 # A terminal that says it is narrower, or has no width, is written to as if it had so many columns.
 NARROWEST = 20
+# Questions stand below each other after labels of up to so many letters.
+_LONGEST_LABEL = 14
 SEVERITY_COLOURS = {"issue": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -45,7 +47,7 @@ def escape(text: str) -> str:
 
 def say(text: object = "") -> None:
     """Print on standard output; control characters are written out."""
-    print(printable(str(text)))
+    print(printable(str(text)), flush=True)
 
 
 def say_json(text: str) -> None:
@@ -86,8 +88,9 @@ def print_audit(found: Audit, options: Sequence[str] = ()) -> None:
         _print_fault(console, finding, width)
     console.print()
     said = {finding.sentence for finding in found.faults}
+    labels = min(_LONGEST_LABEL, max(len(answer["label"]) for answer in document["questions"]))
     for answer in document["questions"]:
-        _print_answer(console, answer, width, repeated=answer["sentence"] in said)
+        _print_answer(console, answer, width, labels, repeated=answer["sentence"] in said)
         said.add(answer["sentence"])
     for line in next_commands(found, options):
         console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
@@ -106,9 +109,11 @@ def _print_fault(console: Console, finding: Finding, width: int) -> None:
         _print_lines(console, wrapped(str(finding.evidence), width, indent="  "), "dim")
 
 
-def _print_answer(console: Console, answer: Mapping[str, Any], width: int, *, repeated: bool) -> None:
+def _print_answer(
+    console: Console, answer: Mapping[str, Any], width: int, labels: int, *, repeated: bool
+) -> None:
     """One line; the sentence below it unless it was said before."""
-    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<11} [/]"
+    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<{labels}} [/]"
     console.print(f"{state}{escape(answer['title'])}", highlight=False, soft_wrap=True)
     if not repeated:
         _print_lines(console, wrapped(answer["sentence"], width, indent=" " * 4), "dim")
@@ -120,9 +125,10 @@ def _print_lines(console: Console, lines: list[str], style: str = "") -> None:
 
 
 def next_commands(found: Audit, options: Sequence[str] = ()) -> list[str]:
-    """What to type next, where the rows came from one file: repair, report, rows."""
+    """What to type next, where the rows came from one file: repair, report and rows of the faults."""
     if not found.origin or not found.faults or not Path(found.origin).is_file():
         return []
     words = shlex.join([found.origin, *options])
     commands = [f"calipers repair {words}"] if any(fault.repair for fault in found.faults) else []
-    return ["", "Next:", *(f"  {line}" for line in [*commands, f"calipers audit {words} --html report.html"])]
+    commands.append(f"calipers audit {words} --html report.html --rows rows")
+    return ["", "Next:", *(f"  {line}" for line in commands)]

@@ -63,7 +63,7 @@ class ConformalClassifier(ClassifierMixin, SplitConformalEstimator):
     estimator_ : the fitted model.
     classes_ : labels, in the order of the columns of sets and p-values.
     calibration_ : the calibration scores, sorted within groups and labels.
-    n_calibration_ : how many calibration rows there were, what `calipers.audit` asks for.
+    n_calibration_ : how many calibration rows there were, which `calipers.audit` takes.
 
     Notes
     -----

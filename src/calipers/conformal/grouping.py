@@ -62,7 +62,9 @@ def calibration_groups(grouping: Any, X: Any, given: Any) -> Any:
 
 def _named_column(X: Any, name: str) -> Any:
     if not is_frame(X):
-        raise InputError(f"groups={name!r} names a column, but X is no dataframe. Give the column's index.")
+        raise InputError(
+            f"groups={name!r} names a column, but X is not a dataframe. Give the column's index."
+        )
     columns = frame_columns(X)
     if name not in columns:
         raise InputError(f"groups={name!r} is not a column of X; it has {', '.join(list(columns)[:8])}.")

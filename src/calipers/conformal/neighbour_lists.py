@@ -146,7 +146,7 @@ def merged_order(same: np.ndarray, different: np.ndarray) -> tuple[np.ndarray, n
     k = len(same)
     both = np.concatenate([same, different])
     order = np.argsort(both, axis=0, kind="stable")[:k]
-    # Padding is nobody: it must not count as a neighbour of the own label.
+    # Padding is not a row: it must not count as a neighbour of the own label.
     distances = np.take_along_axis(both, order, axis=0)
     return distances, (order < k) & np.isfinite(distances)
 

@@ -54,8 +54,8 @@ def save_predictor(predictor: Any, path: Path | str) -> Path:
     Notes
     -----
     The versions of Calipers and scikit-learn and a checksum are written beside it; `load_predictor`
-    reads them first. The checksum finds accidents. It is no signature: whoever changes a file on purpose can
-    change it too.
+    reads them first. The checksum finds accidents. It is not a signature: anyone who changes a file on
+    purpose can change it too.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def load_predictor(path: Path | str, *, trusted: Sequence[str] = ()) -> Any:
     with _damage_named(place):
         predictor = skops.load(place, trusted=unknown)
     if not type(predictor).__module__.startswith("calipers.conformal."):
-        raise InputError(f"{place.name} holds no predictor of ours, but a {type(predictor).__name__}.")
+        raise InputError(f"{place.name} does not hold a Calipers predictor but a {type(predictor).__name__}.")
     with _damage_named(place):
         check_stored(predictor)
     return predictor
@@ -163,7 +163,7 @@ def digest_of(archive: zipfile.ZipFile) -> str:
 def _check_digest(place: Path, stated: str | None) -> None:
     if stated is None:
         warn(
-            f"{place.name} has no checksum; a damage to it cannot be seen. Save the predictor again.",
+            f"{place.name} has no checksum; damage to it cannot be detected. Save the predictor again.",
             DegradedResultWarning,
         )
         return

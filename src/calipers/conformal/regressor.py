@@ -64,7 +64,7 @@ class ConformalRegressor(RegressorMixin, SplitConformalEstimator):
     ----------
     estimator_ : the fitted model (for "quantile": a list of the fitted quantile models).
     calibration_ : the calibration scores, sorted within groups.
-    n_calibration_ : how many calibration rows there were, what `calipers.audit` asks for.
+    n_calibration_ : how many calibration rows there were, which `calipers.audit` takes.
 
     Notes
     -----

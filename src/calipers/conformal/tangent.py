@@ -266,7 +266,7 @@ def tangent_distances(
     Raises
     ------
     InputError
-        When the rows are no images of that shape, or ``sides`` is unknown.
+        When the rows are not images of that shape, or ``sides`` is unknown.
 
     Notes
     -----

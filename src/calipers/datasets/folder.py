@@ -58,7 +58,7 @@ def read_text_table(path: Path) -> Any:
 
 
 def to_numbers(frame: Any, *, name: str) -> np.ndarray:
-    """Return the columns of a text table as a float64 matrix; a value that is no number is named."""
+    """Return the columns of a text table as a float64 matrix; a value that is not a number is named."""
     import polars as pl
 
     numbers = frame.with_columns(pl.all().cast(pl.Float64, strict=False))

@@ -61,7 +61,7 @@ def ease(
         ``predict(X)`` gives (n, K) probabilities, (n,) numbers or (n,) labels, as numpy or torch arrays. An
         estimator is asked for ``predict_proba``, or ``predict`` without one.
     X : array, dataframe or tensor
-        Tables (n, d), images (n, h, w) with or without channels, or dataframes; handed on in the same kind.
+        Tables (n, d), images (n, h, w) with or without channels, or dataframes; passed on as the same type.
     transform : str, callable or list of them
         "gaussian" (noise), "dropout" (features replaced by their mean), for images "color_jitter", "shift",
         "rotation", "blur"; or ``f(X)`` or ``f(X, generator)``. Several take turns.

@@ -154,7 +154,7 @@ def numeric_columns(frame: Any, categorical: Sequence[Any] | None = None) -> lis
     left_alone = {str(name) for name in categorical or ()}
     unknown = sorted(left_alone - set(columns))
     if unknown:
-        raise InputError(f"categorical names {unknown[0]!r}, which is no column of X.")
+        raise InputError(f"categorical names {unknown[0]!r}, which is not a column of X.")
     return [name for name, s in columns.items() if s.dtype.is_numeric() and name not in left_alone]
 
 

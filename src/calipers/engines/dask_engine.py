@@ -14,7 +14,7 @@ from calipers.engines.sources import Piece
 
 # Pieces under way per thread of the cluster: no thread waits, and few states do.
 _PER_THREAD = 3
-# Times a piece is read again when its storage fails; the loss of a worker is no failure.
+# Times a piece is read again when its storage fails; the loss of a worker is not a failure.
 _RETRIES = 2
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 

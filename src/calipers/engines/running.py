@@ -110,7 +110,7 @@ class MergeTree(Generic[Node]):
     """Groups of `FAN_IN` neighbours are merged as soon as they are complete, level by level.
 
     Its shape depends on the number of leaves only. Every engine merges in this shape, each group from left to
-    right, so they agree to the last bit, whoever merges and in whatever order groups get ready.
+    right, so they agree to the last bit, whatever the order in which groups are merged.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def measure(
 def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress) -> States:
     """The states after as many passes over the pieces as they ask for."""
     finished: States = {}
-    states = {"": WeightState(), **states}  # its verdict comes before anybody divides by the weight
+    states = {"": WeightState(), **states}  # its verdict comes before anything is divided by the weight
     while states:
         seen = engine.reduce(wanted_pieces(pieces, states), states, progress)
         for name, state in seen.items():

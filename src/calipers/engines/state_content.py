@@ -201,10 +201,10 @@ def _own_class(name: str) -> type:
     """A class of Calipers by its module and name; nothing else is imported."""
     module, _, path = name.partition(":")
     if not module.startswith(_OWN):
-        raise ImportError(f"{module} is no module of Calipers")
+        raise ImportError(f"{module} is not a module of Calipers")
     found: Any = importlib.import_module(module)
     for part in path.split("."):
         found = getattr(found, part)
     if not isinstance(found, type) or not _is_own(found):
-        raise TypeError(f"{name} is no class of Calipers")
+        raise TypeError(f"{name} is not a class of Calipers")
     return found

@@ -14,7 +14,7 @@ from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bo
 from calipers.inference.cluster_signs import FEWEST_CLUSTERS, cluster_sign_test, design_effect
 from calipers.inference.correlation import correlation_interval
 from calipers.inference.coverage_law import CalibrationLaw, CoverageLaw
-from calipers.inference.effective import effective_quantile, effective_rows
+from calipers.inference.effective_number import effective_quantile, effective_rows
 from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
 from calipers.inference.means import Moments, mean_estimate, paired_difference
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p

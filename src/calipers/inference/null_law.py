@@ -88,7 +88,7 @@ class NullLaw(ABC):
         check_alternative(alternative)
         if math.isnan(observed):
             return math.nan
-        # A tail can be the whole cost of a test: the one that nobody reads is not computed.
+        # A tail can be the whole cost of a test: a tail that is not read is not computed.
         if alternative == "greater":
             return float(self._tail(observed, upper=True, share=share_up))
         lower = self._tail(observed, upper=False, share=share_down)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,17 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p
+from calipers.inference.monte_carlo import MonteCarloP
 from calipers.inference.null_law import SimulatedLaw
 from calipers.inference.options import check_alternative
 from calipers.inputs import check_count
 
 # Numbers made at once; of shuffled rows so few that they stay near the processor.
-_CELLS, _NEAR = 1 << 20, 1 << 15
+_CELLS, _NEAR = 1 << 20, 1 << 14
+# Numbers worth a stream and a thread of their own, and the most of these.
+_STREAM, _MOST_STREAMS = 1 << 16, 16
+# Up to so many rows random numbers are sorted faster than rows are exchanged.
+_FEW_ROWS = 256
 # One cell of a random table costs as much as shuffling this many rows (measured: 0.17 us against 11 ns).
 _ROWS_PER_CELL = 15
 _SHORT_RUN = 8
@@ -24,11 +29,16 @@ _SHORT_RUN = 8
 
 @dataclass(frozen=True, slots=True)
 class PermutationResult:
-    """The statistic, its simulated null law and its p-value with the Monte-Carlo error."""
+    """The statistic, its simulated null law, and the side on which readings are far."""
 
     value: float
-    test: MonteCarloP
     law: SimulatedLaw
+    alternative: str
+
+    @property
+    def test(self) -> MonteCarloP:
+        """The p-value with its Monte-Carlo error."""
+        return self.law.monte_carlo_p(self.value, self.alternative)
 
     @property
     def p_value(self) -> float:
@@ -97,7 +107,7 @@ def permutation_test(
         _evaluate(statistic, _shuffles(column, strata, size, rng), others, vectorized)
         for size in _batches(n_draws, len(column))
     ]
-    return _result(value.item(), np.concatenate(draws), alternative)
+    return PermutationResult(float(value), SimulatedLaw(np.concatenate(draws)), alternative)
 
 
 def run_sum_permutation_test(
@@ -151,18 +161,37 @@ def run_sum_permutation_test(
     rng, starts = generator(random_state), np.cumsum(runs) - runs
     value = np.asarray(statistic(np.add.reduceat(column, starts)[None]))[0]
     levels, counts = np.unique(column, return_counts=True)
-    if levels.size * runs.size * _ROWS_PER_CELL < len(column):
-        sums = [
-            _table_sums(levels, counts, runs, size, rng)
-            for size in _batches(n_draws, 2 * levels.size * runs.size)
-        ]
-    else:
-        sums = [
-            _run_sums(_shuffles(column, None, size, rng), runs, starts)
-            for size in _batches(n_draws, len(column), _NEAR)
-        ]
-    simulated = np.concatenate([np.asarray(statistic(part)) for part in sums])
-    return _result(value.item(), simulated, alternative)
+    is_table = levels.size * runs.size * _ROWS_PER_CELL < len(column)
+    cells = 2 * levels.size * runs.size if is_table else len(column)
+
+    def draw(draws: int, source: np.random.Generator) -> np.ndarray:
+        parts = (
+            _table_sums(levels, counts, runs, size, source)
+            if is_table
+            else _run_sums(_shuffles(column, None, size, source), runs, starts)
+            for size in _batches(draws, cells, _CELLS if is_table else _NEAR)
+        )
+        return np.concatenate([np.asarray(statistic(sums)) for sums in parts])
+
+    law = SimulatedLaw(_in_threads(draw, n_draws, cells, rng))
+    return PermutationResult(float(value), law, alternative)
+
+
+def _in_threads(
+    draw: Callable[[int, np.random.Generator], np.ndarray], n_draws: int, cells: int, rng: np.random.Generator
+) -> np.ndarray:
+    """All draws, where they are much work each part by a thread and from a stream of its own.
+
+    How many streams depends on the work alone: the same seed gives the same draws on every machine.
+    """
+    streams = min(n_draws, n_draws * cells // _STREAM, _MOST_STREAMS)
+    if streams <= 1:
+        return draw(n_draws, rng)
+    from concurrent.futures import ThreadPoolExecutor
+
+    sizes = np.diff(np.linspace(0, n_draws, streams + 1).astype(int)).tolist()
+    with ThreadPoolExecutor(min(streams, os.cpu_count() or 1)) as pool:
+        return np.concatenate(list(pool.map(draw, sizes, rng.spawn(streams))))
 
 
 def _run_sums(table: np.ndarray, runs: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -181,11 +210,6 @@ def _batches(n_draws: int, n: int, cells: int = _CELLS) -> list[int]:
     """Draws at once, so that they fit in memory."""
     step = max(1, cells // max(n, 1))
     return [min(step, n_draws - start) for start in range(0, n_draws, step)]
-
-
-def _result(value: float, simulated: np.ndarray, alternative: str) -> PermutationResult:
-    test = monte_carlo_p(value, simulated, alternative=alternative)
-    return PermutationResult(float(value), test, SimulatedLaw(simulated))
 
 
 def _table_sums(
@@ -222,8 +246,16 @@ def _take_rows(tables: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -
 def _shuffles(
     column: np.ndarray, strata: np.ndarray | None, size: int, rng: np.random.Generator
 ) -> np.ndarray:
+    if strata is None and len(column) <= _FEW_ROWS:
+        # The position of a row in the last bits of a random number, whose other bits give the order.
+        last = np.uint64(_FEW_ROWS - 1)
+        keys = rng.integers(0, 1 << 64, (size, len(column)), dtype=np.uint64)
+        keys &= ~last
+        keys |= np.arange(len(column), dtype=np.uint64)
+        keys.sort(axis=1)
+        keys &= last
+        return np.asarray(column.take(keys.view(np.int64)))
     if strata is None:
-        # One sort of random numbers per shuffle would take twice as long.
         shuffled = np.tile(column, (size, 1))
         return rng.permuted(shuffled, axis=1, out=shuffled)
     order = np.argsort(rng.random((size, len(column))), axis=1)

@@ -205,7 +205,7 @@ def _by_smaller(
 ) -> np.ndarray:
     """``of_q(a, b, q)``, or the same number as ``of_p(b, a, p)`` where p is the smaller of the two."""
     small = np.asarray(q <= p)
-    # An incomplete Beta function is the whole cost: the branch nobody reads is not computed.
+    # An incomplete Beta function is the whole cost: a branch that is not read is not computed.
     if small.all():
         return np.asarray(of_q(a, b, q))
     if not small.any():

@@ -45,10 +45,10 @@ class State(ABC):
         """Take in a block of rows."""
 
     def settle(self) -> None:  # noqa: B027 - most states put nothing off
-        """Do what was put off while blocks came in; a piece has ended, and the state may travel."""
+        """Finish work deferred while blocks came in: a piece has ended, and the state may be sent away."""
 
     def shed(self) -> None:
-        """Let go of what every worker was given; the state is on its way back."""
+        """Drop what every worker was given; the state is on its way back."""
         for name in self.SHARED:
             setattr(self, name, None)
 

@@ -121,6 +121,6 @@ def _smallest(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Any:
 def _refuse_measurements(labels: np.ndarray, name: str) -> None:
     if labels.dtype.kind == "f" and len(labels) > MOST_NUMBERS and not np.all(labels == np.floor(labels)):
         raise InputError(
-            f"{name} has {len(labels)} distinct fractional numbers, which are no groups. "
+            f"{name} has {len(labels)} distinct fractional numbers, which are not groups. "
             "Bin it first, for instance with numpy.digitize."
         )

@@ -18,7 +18,7 @@ from calipers.arrays import (
     smallest_and_largest,
 )
 from calipers.exceptions import InputError
-from calipers.inputs.row_checks import distinct_objects, missing_mask, one_column
+from calipers.inputs.row_checks import distinct_objects, missing_mask, named_zero, one_column
 
 
 def encode_labels(
@@ -192,7 +192,7 @@ def check_classes(
         if len(set(given.tolist())) != n_classes:
             raise InputError("classes must differ from each other, got a repeated label.")
         return given
-    distinct = np.unique(labels) if labels.dtype.kind != "O" else _sorted_objects(labels, name)
+    distinct = named_zero(np.unique(labels)) if labels.dtype.kind != "O" else _sorted_objects(labels, name)
     if len(distinct) == n_classes:
         return distinct
     if _are_whole(distinct) and _are_indices(distinct, n_classes):

@@ -1,4 +1,4 @@
-"""Options that are no data: a choice among words, a switch, a number."""
+"""Options that are not data: a choice among words, a switch, a number."""
 
 from __future__ import annotations
 

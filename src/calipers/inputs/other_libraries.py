@@ -119,7 +119,7 @@ def _label_lists(sets: Any, *, boolean_labels: bool) -> Sequence[Any] | None:
             "Pass numpy.array(sets, dtype=bool) for columns, "
             "or calipers.inputs.sets_from_labels(sets, classes) for lists of labels."
         )
-    return None  # a row that repeats a value is no list of labels
+    return None  # a row that repeats a value is not a list of labels
 
 
 def _rows(sets: Any) -> list[Any] | None:

@@ -125,6 +125,7 @@ def check_sets(sets: Any, *, name: str = "sets") -> Array:
     >>> check_sets([[1, 0]])
     array([[ True, False]])
     """
+    _refuse_lists_of_labels(sets, name)
     array = as_array(sets, name=name)
     if array.ndim not in (2, 3):
         raise InputError(
@@ -132,6 +133,18 @@ def check_sets(sets: Any, *, name: str = "sets") -> Array:
             f"got shape {tuple(array.shape)}."
         )
     return _as_bool(array, name)
+
+
+def _refuse_lists_of_labels(sets: Any, name: str) -> None:
+    """Refuse one list of labels per row where they have several lengths; what tells them from a table."""
+    if not isinstance(sets, (list, tuple)) and not (isinstance(sets, np.ndarray) and sets.dtype.kind == "O"):
+        return
+    rows = [row for row in sets if isinstance(row, (list, tuple, set, frozenset))]
+    if len({len(row) for row in rows}) > 1 or any(isinstance(row, (set, frozenset)) for row in rows):
+        raise InputTypeError(
+            f"{name} must be an array with one column per label, got lists of labels. "
+            f"Pass calipers.inputs.sets_from_labels({name}, classes)."
+        )
 
 
 def sets_from_labels(label_sets: Any, classes: Any) -> np.ndarray:
@@ -243,13 +256,16 @@ def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str,
     >>> check_prediction([[True, False]])[0], check_prediction([[0.5, 2.0]])[0]
     ('sets', 'intervals')
     """
+    _refuse_lists_of_labels(prediction, name)
     array = as_array(prediction, name=name)
     if array.ndim == 3:
         raise InputError(
             f"{name} holds {array.shape[2]} levels; pass one at a time, for instance {name}[:, :, 0]."
         )
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
-        array = numeric(array, name)
+        # Nullable columns of pandas come as objects.
+        is_bool = array.size > 0 and any(isinstance(cell, (bool, np.bool_)) for cell in array.flat)
+        array = _as_bool(array, name) if is_bool else numeric(array, name)
     if _are_booleans(array):
         return "sets", check_sets(array, name=name)
     xp = namespace(array)
@@ -262,6 +278,11 @@ def check_prediction(prediction: Any, *, name: str = "prediction") -> tuple[str,
             )
         if zero_one:
             return "sets", check_sets(array, name=name)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(
+            f"{name} must be bool (n, K) for sets or numbers (n, 2) for intervals, "
+            f"got {array.dtype} of shape {tuple(array.shape)}."
+        )
     return "intervals", check_intervals(array, name=name)
 
 
@@ -345,9 +366,15 @@ def _equals_positive(labels: Array, pos_label: Any, name: str) -> Array:
             f"{name} must hold two labels, got {len(distinct)}. "
             "For several classes pass (n, K) probabilities."
         )
-    if len(distinct) == 2 and not bool(xp.any(positive)):
-        raise InputError(f"pos_label={pos_label!r} does not occur in {name}.")
+    # With one label present the positive one may be the other, when it is of the same kind.
+    if not bool(xp.any(positive)) and (len(distinct) == 2 or isinstance(label, str) != _holds_text(labels)):
+        shown = " and ".join(repr(plain_label(value)) for value in distinct)
+        raise InputError(f"pos_label={pos_label!r} does not occur in {name}, which holds {shown}.")
     return positive
+
+
+def _holds_text(labels: Array) -> bool:
+    return isinstance(labels, np.ndarray) and bool(labels.size) and isinstance(labels.flat[0], str)
 
 
 def _is_text(labels: Array) -> bool:

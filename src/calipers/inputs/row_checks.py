@@ -22,7 +22,7 @@ from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs.times import parsed_times
 
 # No sum of squares of so many such numbers overflows.
-LARGEST_VALUE, _LARGEST_COUNT = 1e150, 10**12
+LARGEST_VALUE, LARGEST_COUNT = 1e150, 10**12
 
 
 def check_same_length(**arrays: Array | None) -> int:
@@ -123,6 +123,7 @@ def numeric(array: Array, name: str) -> Array:
     """The array in a floating dtype; text, dates and complex numbers are refused by name."""
     if isinstance(array, np.ndarray):
         if array.dtype.kind in "biuf":
+            _refuse_rounded(array, name)
             return floating(array)
         try:
             return _objects_to_float(array)
@@ -134,8 +135,24 @@ def numeric(array: Array, name: str) -> Array:
     return floating(array)
 
 
+def _refuse_rounded(array: np.ndarray, name: str) -> None:
+    """Refuse whole numbers that a double rounds: 2**53 + 1 would lie in the interval from 2**53 to 2**53."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
+        return
+    if max(-int(array.min()), int(array.max())) <= 2**53:
+        return
+    # A number whose last 11 bits are 0 is a double; the others are looked at one by one, up to the first.
+    doubtful = array[array & array.dtype.type(2047) != 0].tolist()
+    rounded = next((value for value in doubtful if float(value) != value), None)
+    if rounded is not None:
+        raise InputError(
+            f"{name} holds {rounded}, which no double holds exactly. Subtract a constant from all values, or "
+            f"pass {name}.astype(float) where the rounding does not matter."
+        )
+
+
 def _first_other(array: np.ndarray) -> str:
-    """The first value that is no number and its row; the dtype where all could be numbers, as in text."""
+    """The first value that is not a number and its row; the dtype where all could be numbers, as in text."""
     for row, value in enumerate(array.tolist()):
         for cell in value if isinstance(value, list) else [value]:
             try:
@@ -261,8 +278,8 @@ def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InputError(f"{name} must be a whole number of at least {minimum}, got {repr(value)[:80]}.")
-    if int(value) > _LARGEST_COUNT:
-        raise InputError(f"{name} must be at most {_LARGEST_COUNT}, got {str(value)[:20]}...")
+    if int(value) > LARGEST_COUNT:
+        raise InputError(f"{name} must be at most {LARGEST_COUNT}, got {str(value)[:20]}...")
     return int(value)
 
 
@@ -270,7 +287,7 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     """Distinct group labels in sorted order and, per row, the index of its label.
 
     Labels may be integers, strings, booleans or any mixture that has an order by type and text;
-    missing labels are refused, because they would form a group nobody named.
+    missing labels are refused, because they would form a group without a name.
 
     Examples
     --------
@@ -287,7 +304,20 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     if array.dtype.kind in "iu" and len(array) and int(array.max()) - int(array.min()) < 4 * len(array):
         return _numbered_groups(array)
     labels, codes = np.unique(array, return_inverse=True)
-    return labels, codes.reshape(-1)
+    return named_zero(labels), codes.reshape(-1)
+
+
+def named_zero(labels: np.ndarray) -> np.ndarray:
+    """The labels with 0.0 for -0.0: they are equal, and the order of rows decided which of them was kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inputs.row_checks import named_zero
+    >>> named_zero(np.array([-0.0, 2.0]))
+    array([0., 2.])
+    """
+    return labels + labels.dtype.type(0) if labels.dtype.kind == "f" else labels
 
 
 def _numbered_groups(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -313,7 +343,7 @@ def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
     ['a', 'b']
     """
     try:
-        found = sorted(set(array.tolist()), key=lambda v: (type(v).__name__, v))
+        found = sorted(set(array.tolist()), key=lambda v: (_kind(v), v))
     except TypeError:
         first = next((v for v in array.tolist() if not _is_label(v)), array.flat[0])
         raise InputTypeError(
@@ -328,6 +358,13 @@ def distinct_objects(array: np.ndarray, name: str) -> list[Any]:
                 "Write every label in one way."
             )
     return found
+
+
+def _kind(value: Any) -> str:
+    """What a value is ordered among: True, 1 and 1.0 are one number, text of numpy and of Python one text."""
+    if isinstance(value, (numbers.Number, np.bool_)):
+        return "number"
+    return "str" if isinstance(value, str) else type(value).__name__
 
 
 def _is_label(value: Any) -> bool:
@@ -406,4 +443,6 @@ def check_time(time: Any, *, name: str = "time") -> np.ndarray:
     if values.dtype.kind in "mM":
         _refuse_missing_times(np.isnat(values), name)
         values = values.astype(f"{values.dtype.kind}8[us]").astype(np.int64)
+    if values.dtype.kind in "iu":
+        values = values.astype(np.float64)  # nanoseconds since 1970 are rounded to 256 of them
     return np.ascontiguousarray(as_numpy(check_vector(values, name=name)), dtype=np.float64)

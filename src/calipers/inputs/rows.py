@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from calipers.inputs.derived_columns import DERIVED, LEVEL_DEPENDENT, MATRICES
 from calipers.inputs.features import Features
 from calipers.inputs.given_columns import given_column
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
+
+# A column by its name, or a function at the top of a file that makes it of the rows.
+Column: TypeAlias = "str | Callable[[Rows], np.ndarray | None]"
 
 
 class PValueRule(Protocol):
@@ -84,7 +87,7 @@ class Rows:
         self.classes, self.place, self.conformal = classes, place, conformal
         self.alphas: tuple[Any, ...] = tuple(alpha) if _is_sequence(alpha) else (alpha,)
         self.level = 0
-        self.reads: Mapping[str, str] = {}
+        self.reads: Mapping[str, Column] = {}
         self.n: int = check_same_length(**self.given)
         self._cache: dict[Any, Any] = {}
 
@@ -96,11 +99,11 @@ class Rows:
         """The level this block is read at."""
         return self.alphas[self.level]
 
-    def at(self, level: int, reads: Mapping[str, str] | None = None) -> Rows:
+    def at(self, level: int, reads: Mapping[str, Column] | None = None) -> Rows:
         """The same rows read at another of the levels; what does not depend on it is shared.
 
         ``reads`` names columns that take the place of others: with ``{"covered": "top_is_right"}`` whatever
-        looks at "covered" sees whether the top label was right.
+        looks at "covered" sees whether the top label was right. A function of the rows may stand for a name.
         """
         other = object.__new__(Rows)
         for name in self.__slots__:
@@ -109,15 +112,20 @@ class Rows:
         other.reads = self.reads if reads is None else reads
         return other
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: Column) -> np.ndarray:
         value = self.get(name)
         if value is None:
-            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.")
+            hint = " It is read off sets, intervals or p-values beside y_true." if name == "covered" else ""
+            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.{hint}")
         return value
 
-    def get(self, name: str) -> np.ndarray | None:
+    def get(self, name: Column) -> np.ndarray | None:
         """The column, checked or derived; None when it cannot be had."""
-        name = self.reads.get(name, name)
+        if isinstance(name, str):
+            name = self.reads.get(name, name)
+        if not isinstance(name, str):
+            make_own = name
+            return cast("np.ndarray | None", self.once((name,), lambda: make_own(self)))
         key: Any = (name, self.level, *self.reads.values()) if name in LEVEL_DEPENDENT else name
         if key not in self._cache:
             make = DERIVED.get(name)
@@ -125,7 +133,7 @@ class Rows:
         found: np.ndarray | None = self._cache[key]
         return found
 
-    def coded(self, name: str) -> np.ndarray | Categorical:
+    def coded(self, name: Column) -> np.ndarray | Categorical:
         """The column, as codes where it is known to take few values."""
         if (
             name == "size"

@@ -1,4 +1,4 @@
-"""Times that are no numbers yet: text, dates and datetimes, with and without a time zone."""
+"""Times that are not numbers yet: text, dates and datetimes, with and without a time zone."""
 
 from __future__ import annotations
 

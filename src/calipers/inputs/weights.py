@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 
 from calipers.arrays import short_repr
-from calipers.inputs.row_checks import check_weights
+from calipers.exceptions import InputError
+from calipers.inputs.row_checks import LARGEST_COUNT, check_weights
 
 # The reason to report where a p-value is missing because of the weights.
 NO_EXACT_LAW = (
@@ -54,7 +55,15 @@ class Weights:
         if isinstance(sample_weight, cls):
             return sample_weight
         weights = check_weights(sample_weight, n)
-        return None if weights is None else cls.of(weights)
+        if weights is None:
+            return None
+        found = cls.of(weights)
+        if found.whole and found.total > LARGEST_COUNT:
+            raise InputError(
+                f"sample_weight sums to {found.total:.4g}; whole weights are repeated rows, of which at most "
+                f"{LARGEST_COUNT:.0g} are counted. Divide it by a constant."
+            )
+        return found
 
     @classmethod
     def of(cls, weights: np.ndarray) -> Weights:

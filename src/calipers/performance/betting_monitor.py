@@ -78,6 +78,10 @@ class BettingMonitor:
         """0-based row that raised the alarm, or None."""
         return self._now.alarm_at
 
+    def _checked(self, outcomes: Any, promised: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Outcomes as numbers in [0, 1], and the promise of each row where there is none in common."""
+        raise NotImplementedError
+
     def _scale(self, values: np.ndarray) -> np.ndarray:
         """Numbers in [0, 1] in the units of the user."""
         return values

@@ -100,41 +100,40 @@ class GroupMonitor:
         """
         values = np.asarray(as_numpy(outcomes, name="outcomes"))
         labels, codes = check_groups(groups, values.size)
+        # Refused as a whole: a row is not to be counted in one group when another one refuses its rows.
+        x, t = self._made(1.0)._checked(values, promised)
+        ends = np.cumsum(np.bincount(codes, minlength=len(labels)))
+        rows_of = np.split(np.argsort(codes, kind="stable"), ends)[: len(labels)]
+        # In the order of their first rows, which does not depend on how the rows were split into updates.
         names = [label.item() if hasattr(label, "item") else label for label in labels]
-        self._open(names)
-        stated = (
-            None if promised is None else np.broadcast_to(np.asarray(promised, dtype=float), values.shape)
+        present = sorted(
+            (rows[0], name, rows) for name, rows in zip(names, rows_of, strict=True) if rows.size
         )
-        for code, name in enumerate(names):
-            rows = np.flatnonzero(codes == code)
-            if rows.size:
-                self._update_group(name, values[rows], None if stated is None else stated[rows], rows)
+        self._open([name for _, name, _ in present])
+        for _, name, rows in present:
+            self._update_group(name, x[rows], None if t is None else t[rows], rows)
         self.n_rows_ += values.size
         self.alarms_ = dict(sorted(self.alarms_.items(), key=lambda item: item[1]))
         if self.merged_at_ is None and self.e_value_ >= self._threshold():
             self.merged_at_ = self.n_rows_ - 1
         return self
 
-    def _update_group(
-        self, name: Any, values: np.ndarray, stated: np.ndarray | None, rows: np.ndarray
-    ) -> None:
+    def _update_group(self, name: Any, x: np.ndarray, t: np.ndarray | None, rows: np.ndarray) -> None:
         monitor = self.monitors_[name]
         before = monitor.n_rows_
-        if isinstance(monitor, RiskMonitor):
-            monitor.update(values)
-        else:
-            monitor.update(values, stated)
+        monitor._betting.update(x, t)
         if name not in self.alarms_ and monitor.alarm_at_ is not None:
             self.alarms_[name] = self.n_rows_ + int(rows[monitor.alarm_at_ - before])
 
     def _open(self, names: Sequence[Any]) -> None:
         """Monitors for groups that are new."""
+        strange = [name for name in names if self.groups is not None and name not in self.groups]
+        if strange and self.groups is not None:
+            known = ", ".join(map(str, self.groups[:8]))
+            raise InputError(f"group {strange[0]!r} is not among the groups of the monitor: {known}.")
         for name in names:
             if name in self.monitors_:
                 continue
-            if self.groups is not None and name not in self.groups:
-                known = ", ".join(map(str, self.groups[:8]))
-                raise InputError(f"group {name!r} is not among the groups of the monitor: {known}.")
             k = len(self.monitors_) + 1
             weight = 1.0 / (k * (k + 1)) if self.groups is None else 1.0 / len(self.groups)
             self._weights[name], self.monitors_[name] = weight, self._made(weight)

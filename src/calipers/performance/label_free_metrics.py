@@ -62,7 +62,7 @@ def metric_interval(
 
 
 def pilot_tables(name: str) -> tuple[LabelTable, ...]:
-    """The losses whose means make up the metric; none for the area, which is no ratio of means."""
+    """The losses whose means make up the metric; none for the area, which is not a ratio of means."""
     return () if name == "auroc" else (_TOPS[name], _BOTTOMS[name])
 
 

@@ -10,7 +10,7 @@ Progress = Callable[[int, int], None]
 
 
 class FitProgress:
-    """Counts finished fits for a callable, for a bar on stderr (True), or for nobody (False).
+    """Counts finished fits for a callable, for a bar on stderr (True), or not at all (False).
 
     Examples
     --------

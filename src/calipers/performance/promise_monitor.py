@@ -120,9 +120,12 @@ class PromiseMonitor(BettingMonitor):
         promised : array (n,), number or None
             Promised probability of each row, in [0, 1]; only without ``alpha``.
         """
-        z = np.asarray(as_numpy(check_covered(covered)), dtype=np.float64)
-        self._betting.update(z, self._promised(promised, z.size))
+        self._betting.update(*self._checked(covered, promised))
         return self
+
+    def _checked(self, covered: Any, promised: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        z = np.asarray(as_numpy(check_covered(covered)), dtype=np.float64)
+        return z, self._promised(promised, z.size)
 
     def _promised(self, promised: Any, n: int) -> np.ndarray | None:
         if promised is None:

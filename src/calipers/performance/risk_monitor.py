@@ -95,6 +95,12 @@ class RiskMonitor(BettingMonitor):
         losses : array (n,)
             Losses inside ``loss_range``.
         """
+        self._betting.update(*self._checked(losses))
+        return self
+
+    def _checked(self, losses: Any, promised: Any = None) -> tuple[np.ndarray, None]:
+        if promised is not None:
+            raise InputError("promised cannot be combined with bound; leave one of them out.")
         values = np.asarray(as_numpy(check_vector(losses, name="losses")), dtype=np.float64)
         low, high = self.loss_range
         outside = (values < low) | (values > high)
@@ -103,8 +109,7 @@ class RiskMonitor(BettingMonitor):
             raise InputError(
                 f"losses must lie in loss_range [{low:g}, {high:g}], got {values[row]} at row {row}."
             )
-        self._betting.update(np.clip((values - low) / (high - low), 0.0, 1.0))
-        return self
+        return np.clip((values - low) / (high - low), 0.0, 1.0), None
 
     def _scale(self, values: np.ndarray) -> np.ndarray:
         low, high = self.loss_range

@@ -6,7 +6,7 @@ This room sees `calipers.results` only: it takes plain values and never computes
 from typing import Any
 
 from calipers.deprecation import warn_deprecated
-from calipers.report.comparing import (
+from calipers.report.comparison_page import (
     comparison_document,
     render_comparison,
     render_comparison_markdown,

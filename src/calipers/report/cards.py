@@ -57,7 +57,7 @@ def fine_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def measured_checks(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Checks that describe something nobody promised anything about."""
+    """Checks that describe something about which nothing was promised."""
     return [f for f in one_line_each(document, "clean") if _is_measured_only(f)]
 
 
@@ -68,7 +68,15 @@ def _is_measured_only(finding: Mapping[str, Any]) -> bool:
 def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Per fault: sentence, picture, how sure, where, rows and repair."""
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
-    return [_card(document, finding, pictures) for finding in faults]
+    cards = [_card(document, finding, pictures) for finding in faults]
+    first: dict[str, str] = {}
+    for card in cards:
+        if card["picture"] is not None:
+            at = first.setdefault(card["picture"]["name"], card["code"])
+            # One picture is drawn once; a fault that another explains points to it.
+            if card["explained"] and at != card["code"]:
+                card |= {"picture": None, "picture_at": at}
+    return cards
 
 
 def _card(
@@ -87,6 +95,8 @@ def _card(
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
         "repair_words": split_repair(finding["repair"])[0],
+        "explained": "explained_by" in details,
+        "picture_at": "",
     }
 
 
@@ -127,18 +137,22 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     estimate, details = Estimate(**evidence), finding["details"]
     coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in details
     promised = 1.0 - details["alpha"] if coverage else details.get("bound")
-    drawn = table_picture({measure_name(estimate.name): estimate}, title=finding["title"], reference=promised)
+    drawn = table_picture({"measured": estimate}, title=finding["title"], reference=promised)
     drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {}
     band = evidence["null_low"] is not None or evidence["null_high"] is not None
     return {
         "name": f"{finding['code']}_evidence",
-        "title": "Measured",
+        "title": _capitalised(measure_name(estimate.name)),
         "caption": "The bar is the interval around the measured value"
         + (", grey what a valid predictor would read" if band else "")
         + ("." if promised is None else ", the dashed line the promise."),
         "svg": draw(drawn),
         "methods": [],
     }
+
+
+def _capitalised(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def one_line_each(document: Mapping[str, Any], outcome: str) -> list[Mapping[str, Any]]:

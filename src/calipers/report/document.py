@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calipers.results import EstimateTable, Finding, nothing_told, severity_rank
+from calipers.results.formatting import in_a_row
 from calipers.version import __version__
 
 DOCUMENT_SCHEMA = 1
@@ -18,7 +19,7 @@ _WORSE = {
     "mostly": "slightly worse than promised",
 }
 FORECAST_LABELS = {
-    "": {"yes": "as here"},
+    "": {"yes": "about the same"},
     "CAL601": {"no": "it drifts", "doubtful": "it may drift"},
     "CAL602": _WORSE,
     "CAL603": {"doubtful": "worse in a group", "mostly": "slightly worse in a group"},
@@ -163,8 +164,6 @@ def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int, *, 
     named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
     if not told and not named:
         return TOO_FEW_ROWS
-    found = "No fault found" if not named else "Found " + " and ".join(
-        [", ".join(named[:-1]), named[-1]] if len(named) > 1 else named
-    )  # fmt: skip
+    found = f"Found {in_a_row(named)}" if named else "No fault found"
     scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
     return f"{found}; {scope} could be asked." + ("" if told else f" {TOO_FEW_ROWS}")

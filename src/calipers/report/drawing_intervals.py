@@ -42,7 +42,10 @@ def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
     axis = _axis(curve, shown, reference)
     x = axis.scale(LEFT, WIDTH - RIGHT)
     bottom = ROW * shown + (18 if left_out else 0)
-    parts = [_row(curve, i, labels[i], reference, axis, x) for i in range(shown)]
+    parts = [_background(curve, i, axis, x) for i in range(shown)]
+    if reference is not None:
+        parts.append(line(x(reference), x(reference), 4, ROW * shown, "promise"))
+    parts += [_row(curve, i, labels[i], reference, axis, x) for i in range(shown)]
     if left_out:
         parts.append(text(LEFT, bottom - 4, f"and {left_out} more in the table"))
     parts += [text(at, bottom + 16, words, anchor="middle") for at, words in kept_labels(axis, x)]
@@ -67,20 +70,23 @@ def _usual_ends(pairs: Iterable[tuple[float, float]]) -> list[float]:
     return [end for pair in usual for end in pair]
 
 
-def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, axis: Axis, x: Scale) -> str:
-    top, at = ROW * i, ROW * i + 25
-    number = _number(curve, i)
-    room = WIDTH - RIGHT - LEFT - text_width(number) - 10
-    # Lines stop below the words of the row.
+def _background(curve: Mapping[str, Any], i: int, axis: Axis, x: Scale) -> str:
+    """Ticks below the words of a row, and its null band."""
+    at = ROW * i + 25
     parts = [line(x(t), x(t), at - 6, at + 7, "grid") for t in axis.ticks]
     if (span := null_span(curve, i)) is not None:
         start, end = (x(min(max(edge, axis.low), axis.high)) for edge in span)
         parts.append(rectangle(start, at - 7, end - start, 14, "null"))
-    if reference is not None:
-        parts.append(line(x(reference), x(reference), at - 6, at + 7, "promise"))
+    return "".join(parts)
+
+
+def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, axis: Axis, x: Scale) -> str:
+    top, at = ROW * i, ROW * i + 25
+    number = _number(curve, i)
+    room = WIDTH - RIGHT - LEFT - text_width(number) - 10
     short = shortened(label, room, tail=_TAIL)
-    parts.append(text(LEFT, top + 14, short, style="name"))
-    parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end"))
+    parts = [text(LEFT, top + 14, short, style="name halo")]
+    parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end", style="halo"))
     low, high, value = _ends(curve, i)
     colour = "bad" if _is_off(curve, low, high, reference) else "c0"
     if math.isfinite(low) and math.isfinite(high):

@@ -19,6 +19,7 @@ from calipers.report.svg_axes import (
     shortened,
     text,
 )
+from calipers.results.formatting import format_rows
 
 # A cell this far below the promise has the full colour.
 FULL = 0.35
@@ -40,7 +41,7 @@ def draw_plane(picture: Mapping[str, Any]) -> str:
             f'<rect class="{style}" fill-opacity="{strength:.2f}" x="{x(x_edges[i]):.1f}" '
             f'y="{y(y_edges[j + 1]):.1f}" width="{x(x_edges[i + 1]) - x(x_edges[i]):.1f}" '
             f'height="{y(y_edges[j]) - y(y_edges[j + 1]):.1f}">'
-            f"<title>{100 * float(value):.0f} % of {int(rows)} rows</title></rect>"
+            f"<title>{100 * float(value):.0f} % of {format_rows(rows)}</title></rect>"
         )
     start, end, low, high = (float(v) for v in details["region"])
     parts.append(

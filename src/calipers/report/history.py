@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from calipers.report.earlier import link_to, pair_name
+from calipers.report.earlier_reports import link_to, pair_name
 from calipers.report.measure_names import measure_name
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import make_axis
@@ -128,7 +128,11 @@ def _changes(change: Mapping[str, Any] | None) -> dict[str, Any] | None:
         key: [pair_name(*pair) for pair in change[key]] for key in ("broken", "mended", "appeared", "gone")
     }
     numbers = sorted(change["numbers"], key=lambda line: not line["changed"])
-    return named | {"numbers": [_number_change(line) for line in numbers]}
+    shared = change["shared_rows"]
+    return named | {
+        "numbers": [_number_change(line) for line in numbers],
+        "shared_rows": format_count(shared) if shared else "",
+    }
 
 
 def _number_change(line: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -136,8 +140,12 @@ def _number_change(line: Mapping[str, Any]) -> list[dict[str, str]]:
         _cell(measure_name(line["name"])),
         _cell(format_number(line["before"])),
         _cell(format_number(line["after"]), style="broken" if line["changed"] else ""),
-        _cell("" if line["p_value"] is None else format_p_value(line["p_value"])),
+        _cell("" if line["p_value"] is None else format_p_value(line["p_value"]) + _paired(line)),
     ]
+
+
+def _paired(line: Mapping[str, Any]) -> str:
+    return " (paired)" if line["paired"] else ""
 
 
 def draw_course(points: Sequence[Mapping[str, Any]], n_runs: int, title: str) -> str:

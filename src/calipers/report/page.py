@@ -17,14 +17,15 @@ from calipers.report.cards import (
     prose,
     what_to_add,
 )
+from calipers.report.document import TOO_FEW_ROWS
 from calipers.report.drawing import draw
 from calipers.report.drawing_intervals import MOST_ROWS
-from calipers.report.earlier import earlier_view
+from calipers.report.earlier_reports import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
 from calipers.report.text_formats import (
     MARKS,
-    candidate_row,
+    candidate_tables,
     change_row,
     estimate_row,
     next_command,
@@ -34,7 +35,7 @@ from calipers.report.text_formats import (
     title_of,
 )
 from calipers.results import PromiseTable
-from calipers.results.formatting import format_count, format_number, format_percent, p_in_words
+from calipers.results.formatting import format_count, format_number, format_percent, format_rows, p_in_words
 from calipers.results.picture_data import has_diagonal
 from calipers.results.promise_table import ANSWER_MARKS, slice_name
 from calipers.results.serialization import encode
@@ -88,7 +89,7 @@ def render_html(
     pictures = [_picture(picture) for picture in document["pictures"]]
     cards = fault_cards(document, pictures)
     shown = {card["picture"]["name"] for card in cards if card["picture"]}
-    rows = _number_rows(document)
+    rows, grid = _number_rows(document), PromiseTable.of(document.get("promises") or ())
     return str(
         template("report.html").render(
             document=document,
@@ -97,7 +98,9 @@ def render_html(
             history=earlier_view(document.get("history"), place),
             taken=taken_for(document["about"]),
             marks=MARKS,
-            grid=PromiseTable.of(document.get("promises") or ()),
+            grid=grid,
+            asked_promises=[name for name in grid.promises if _is_asked(grid, name)],
+            untold=document["verdict"]["sentence"] == TOO_FEW_ROWS,
             answer_marks=ANSWER_MARKS,
             cards=cards,
             open_checks=one_line_each(document, "cannot_tell"),
@@ -113,7 +116,8 @@ def render_html(
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
-            candidates=[candidate_row(c) for c in (document.get("repair") or {}).get("candidates", ())],
+            candidates=candidate_tables((document.get("repair") or {}).get("candidates", ())),
+            stage=_stage(document.get("repair")),
             outcome=repair_outcome(document["repair"]) if document.get("repair") else "",
             style=asset("report.css"),
             script=asset("report.js"),
@@ -124,13 +128,25 @@ def render_html(
     )
 
 
+def _is_asked(grid: PromiseTable, promise: str) -> bool:
+    """Whether anything was asked about a promise."""
+    return any(grid.cell(promise, part).answer != "not asked" for part in grid.slices)
+
+
+def _stage(repair: Mapping[str, Any] | None) -> str:
+    """Whether the faults of the page are those before or after the repair, where there is one."""
+    if not repair or not repair["steps"]:
+        return ""
+    return f" {repair.get('faults_shown', 'after')} the repair"
+
+
 def _about(document: Mapping[str, Any]) -> list[str]:
     """What was audited, in a few facts."""
     about = document["about"]
-    facts = [f"{format_count(about['rows'])} rows", str(about["task"])]
+    facts = [format_rows(about["rows"]), str(about["task"])]
     facts.append("alpha " + ", ".join(f"{alpha:g}" for alpha in about["alphas"]))
     if about.get("n_calibration"):
-        facts.append(f"conformalised on {format_count(about['n_calibration'])} rows")
+        facts.append(f"conformalised on {format_rows(about['n_calibration'])}")
     if about.get("sample_rows"):
         facts.append(f"models and pictures from {format_count(about['sample_rows'])} of them")
     if about.get("source") and about["source"] != about.get("name"):

@@ -9,10 +9,18 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calipers.report.earlier import earlier_sentences
+from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.markdown_text import fenced, markdown_cell, markdown_text
 from calipers.results import Estimate
-from calipers.results.formatting import format_end, format_low, format_number, format_p_value, format_percent
+from calipers.results.formatting import (
+    format_count,
+    format_end,
+    format_low,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_rows,
+)
 from calipers.results.printable import one_line, printable
 from calipers.results.serialization import encode
 
@@ -72,9 +80,9 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         "\n".join(f"- {markdown_text(line)}" for line in taken_for(document["about"])),
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         markdown_text(" ".join(earlier_sentences(document.get("history")))),
-        _markdown_repair(document),
         _markdown_answers(document),
         *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
+        _markdown_repair(document),
         *_markdown_repairs(document),
         _markdown_estimates(document),
     ]
@@ -92,14 +100,14 @@ def _about(document: Mapping[str, Any]) -> str:
     about = document["about"]
     levels = ", ".join(f"{alpha:g}" for alpha in about.get("alphas", []))
     calibrated = about.get("n_calibration")
-    luck = "" if calibrated is None else f", conformalised on {calibrated} rows"
-    return f"{about.get('rows')} rows, {about.get('task')}, alpha {levels}{luck}."
+    luck = "" if calibrated is None else f", conformalised on {format_rows(calibrated)}"
+    return f"{format_rows(about['rows'])}, {about.get('task')}, alpha {levels}{luck}."
 
 
 def taken_for(about: Mapping[str, Any]) -> list[str]:
     """What was taken for what: columns by role, classes, promises, level and seed, a line each.
 
-    Only for rows that were read from files; arrays were named by whoever passed them.
+    Only for rows that were read from files; arrays were named by the caller.
 
     Examples
     --------
@@ -163,7 +171,7 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
     if not repair or not repair["steps"]:
         return ""
     lines = [
-        f"### Repair, tried on {repair['rows']} untouched rows",
+        f"### Repair, tried on {format_count(repair['rows'])} untouched rows",
         markdown_text(
             f"{'; '.join(repair['steps'])}. Before: {repair['before']['sentence']}", starts_line=True
         ),
@@ -175,15 +183,9 @@ def _markdown_repair(document: Mapping[str, Any]) -> str:
         "| " + " | ".join(markdown_cell(cell) for cell in change_row(c)) + " |" for c in repair["changes"]
     ]
     lines += ["", repair_outcome(repair)]
-    if repair.get("candidates"):
-        lines += [
-            "",
-            "| candidate | coverage | worst slice | mean size | scores | |",
-            "|---|---:|---|---:|---|---|",
-        ]
-        lines += [
-            "| " + " | ".join(markdown_cell(c) for c in candidate_row(t)) + " |" for t in repair["candidates"]
-        ]
+    for header, rows in candidate_tables(repair.get("candidates", ())):
+        lines += ["", f"| {' | '.join(header)} |", "|---|" + "---:|" * (len(header) - 2) + "---|"]
+        lines += [f"| {' | '.join(markdown_cell(cell) for cell in row)} |" for row in rows]
     return "\n".join(lines)
 
 
@@ -199,17 +201,25 @@ def repair_outcome(repair: Mapping[str, Any]) -> str:
     return said + (f" Left: {left}" if left else "")
 
 
-def candidate_row(trial: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
-    """A candidate: name, coverage, worst slice, mean size, proper scores, and whether it was chosen."""
+def candidate_tables(trials: Sequence[Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[list[str]]]]:
+    """Candidates of maps and of thresholds, a table each: header and rows, the chosen one named so."""
+    tables = []
+    for promise in ("probabilities", "coverage"):
+        mine = [trial for trial in trials if trial["promise"] == promise]
+        scores = dict.fromkeys(name for trial in mine for name in trial["scores"])
+        numbers = (*(("coverage", "mean size") if promise == "coverage" else ()), *scores)
+        header = ("candidate", *numbers, "worst slice" if promise == "coverage" else "slice that is off most")
+        tables += [(header, [_candidate_row(trial, numbers) for trial in mine])] if mine else []
+    return tables
+
+
+def _candidate_row(trial: Mapping[str, Any], numbers: Sequence[str]) -> list[str]:
     worst = trial["worst_slice"]
     if trial["worst_coverage"] is not None:
         worst = f"{trial['worst_coverage']:.3f} in {worst}"
-    shown = [
-        "" if trial[key] is None else f"{trial[key]:.{digits}g}"
-        for key, digits in (("coverage", 3), ("mean_size", 4))
-    ]
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in trial["scores"].items())
-    return trial["name"], shown[0], worst, shown[1], scores, "chosen" if trial["chosen"] else ""
+    known = dict(trial["scores"]) | {"mean size": trial["mean_size"], "coverage": trial["coverage"]}
+    shown = ["" if known.get(name) is None else f"{known[name]:.4g}" for name in numbers]
+    return [trial["name"] + (" (chosen)" if trial["chosen"] else ""), *shown, worst]
 
 
 def _markdown_fault(finding: Mapping[str, Any]) -> str:

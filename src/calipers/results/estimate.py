@@ -17,6 +17,10 @@ from calipers.results.plotting import Plotted
 
 Alternative = Literal["two-sided", "greater", "less"]
 _ALTERNATIVES = (None, "two-sided", "greater", "less")
+_PLAIN = (float, int, type(None))
+_NUMBERS = (
+    "value", "std_error", "low", "high", "confidence", "n", "p_value", "null_low", "null_high", "null_level",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,6 +95,10 @@ class Estimate(Plotted):
         if self.p_value is not None and self.p_value <= 0:  # a tail below the smallest number is not 0
             object.__setattr__(self, "p_value", sys.float_info.min)
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        for key in _NUMBERS:  # scalars of array libraries are printed and stored otherwise
+            number = getattr(self, key)
+            if type(number) not in _PLAIN:
+                object.__setattr__(self, key, float(number))
         if isinstance(self.n, float) and self.n.is_integer():  # weights are floats, rows are counted
             object.__setattr__(self, "n", int(self.n))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal
 
@@ -62,6 +63,28 @@ def group_digits(text: str) -> str:
 def format_count(count: float) -> str:
     """A number of rows, thousands apart."""
     return group_digits(f"{count:.0f}")
+
+
+def in_a_row(words: Sequence[str]) -> str:
+    """Words as a list in a sentence.
+
+    Examples
+    --------
+    >>> in_a_row(["a"]), in_a_row(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def format_rows(count: float) -> str:
+    """A number of rows with the word.
+
+    Examples
+    --------
+    >>> format_rows(1), format_rows(899)
+    ('1 row', '899 rows')
+    """
+    return f"{format_count(count)} {'row' if count == 1 else 'rows'}"
 
 
 def _decimals(value: float, spread: float | None) -> int:

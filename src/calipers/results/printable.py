@@ -6,12 +6,15 @@ import re
 
 # Controls (escape sequences begin with one of them), and marks that turn the direction of what follows.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# What GitHub takes for a command in the log of a workflow: lines that begin with ::, and ##[ anywhere.
+_COMMAND = re.compile(r"^(?P<blanks>[ \t]*):(?=:)|#(?=#\[)", re.MULTILINE)
 
 
 def printable(text: str) -> str:
     r"""The text with control characters written out; line ends and tabs stay.
 
-    A name in a file may hold escape sequences that move the cursor, hide lines or rename the window.
+    A name in a file may hold escape sequences that move the cursor, hide lines or rename the window, or begin
+    a command of a GitHub workflow, of which the first character is written out.
 
     Examples
     --------
@@ -19,7 +22,7 @@ def printable(text: str) -> str:
     >>> print(printable("\x1b[2Jgroup"))
     \x1b[2Jgroup
     """
-    return _CONTROL.sub(_written_out, text)
+    return _COMMAND.sub(_as_no_command, _CONTROL.sub(_written_out, text))
 
 
 def one_line(text: str) -> str:
@@ -61,9 +64,13 @@ def printable_json(text: str) -> str:
     >>> printable_json('"\x9b2J"')
     '"\\u009b2J"'
     """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("##[", "#\\u0023["))
 
 
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _as_no_command(found: re.Match[str]) -> str:
+    return f"{found['blanks']}\\x3a" if found["blanks"] is not None else "\\x23"

@@ -115,7 +115,7 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
         return found
 
     def cell(self, promise: str, part: str) -> PromiseCell:
-        """The cell; one that says "not asked" where nobody looked."""
+        """The cell; one that says "not asked" where nothing was checked."""
         return self._by_key().get(
             (promise, part), PromiseCell(promise=promise, slice=part, answer="not asked")
         )

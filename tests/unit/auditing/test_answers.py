@@ -78,7 +78,7 @@ def _large_sets() -> dict[str, Any]:
 
 
 def _slight_excess() -> dict[str, Any]:
-    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is no accident."""
+    """A mean loss of 0.31 over a bound of 0.3, of so many rows that it is not an accident."""
     loss = np.random.default_rng(0).beta(31, 69, 20_000)
     return {"loss": loss, "bound": 0.3}
 
@@ -139,7 +139,7 @@ def test_no_answer_contradicts_a_fault(world: str) -> None:
         answer = answers(found)[finding.question]
         own = finding.details.get("own_severity", finding.severity)
         assert answer["answer"] != "yes", finding
-        assert answer["label"] not in {"yes", "as here"}, finding
+        assert answer["label"] not in {"yes", "about the same"}, finding
         if severity_rank(own) >= severity_rank("warning"):
             assert answer["answer"] not in GREEN, finding
 
@@ -295,7 +295,7 @@ def test_the_forecast_is_rounded_outward() -> None:
     forecast = next(e for name, e in found.estimates.items() if "of the next" in name)
     assert low <= forecast.low
     assert high >= forecast.high
-    assert "%;" not in text.replace("90 %;", "")  # a loss is no share
+    assert "%;" not in text.replace("90 %;", "")  # a loss is not a share
 
 
 def test_a_row_of_numbers_at_another_level_says_so() -> None:

@@ -251,3 +251,21 @@ def test_a_change_of_the_mean_is_standardised_where_it_is() -> None:
         for k in range(50, 951)
     ]
     assert found.evidence.p_value == pytest.approx(80 * stats.norm.sf(max(deviations)), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 5, 19])
+def test_a_handful_of_rows_has_no_rank_correlation(n: int) -> None:
+    """Two rows in order are no proof that sizes follow difficulty, nor that they ignore it."""
+    half = np.linspace(1.0, 2.0, n)
+    found = calipers.audit(0.1 * half, intervals=np.column_stack([-half, half]), ease=-half, random_state=0)
+    sizes = next(f for f in found.findings if f.code == "CAL402")
+    assert (sizes.outcome, sizes.n_needed) == ("cannot_tell", 20)
+    assert not any(name.startswith("correlation of") for name in found.estimates)
+
+
+def test_a_perfect_order_has_a_p_value_above_0_inside_its_interval() -> None:
+    half = np.linspace(1.0, 2.0, 200)
+    found = calipers.audit(0.1 * half, intervals=np.column_stack([-half, half]), ease=-half, random_state=0)
+    perfect = found.estimates["correlation of hardness and difficulty"]
+    assert float(perfect) == perfect.high == 1.0
+    assert 0 < perfect.p_value < 1e-100

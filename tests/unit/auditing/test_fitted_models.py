@@ -86,7 +86,7 @@ def test_a_plain_regressor_is_refused_with_the_remedy():
 
 
 def test_scores_of_a_margin_are_no_probabilities():
-    with pytest.raises(InputTypeError, match=r"scores of LinearSVC are no probabilities\. Calibrate it"):
+    with pytest.raises(InputTypeError, match=r"scores of LinearSVC are not probabilities\. Calibrate it"):
         audit_model(LinearSVC(random_state=0).fit(X, Y), X, Y)
 
 

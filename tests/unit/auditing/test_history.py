@@ -186,3 +186,79 @@ def test_a_folder_without_audits_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="got the file"):
         keep_audit(None, tmp_path / "file")
+
+
+def two_models(spread, seed=0, ids=None, order=None):
+    """Audits of the same outcomes by intervals of two widths."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=2000)
+    order = np.arange(2000) if order is None else order
+    half = spread + 0.001 * rng.random(2000)[order] * spread  # nearly one width
+    return audit(
+        y[order],
+        intervals=np.column_stack([-half, half]),
+        row_id=None if ids is None else ids[order],
+        random_state=0,
+    )
+
+
+def test_audits_of_the_same_rows_are_paired(tmp_path):
+    keep_audit(two_models(1.645), tmp_path, at=day(0))
+    keep_audit(two_models(1.58), tmp_path, at=day(1))
+    change = read_history(tmp_path).changes()
+    assert change.shared_rows == 2000
+    numbers = {line.name: line for line in change.numbers}
+    covered = numbers["coverage"]
+    # By McNemar's test only rows that one of the two covers count, and here they all lean one way.
+    y = np.random.default_rng(0).normal(size=2000)
+    lost = int(np.sum((np.abs(y) > 1.58) & (np.abs(y) <= 1.645)))
+    assert covered.paired
+    assert covered.changed
+    assert covered.p_value <= len(change.numbers) * 2 * 0.5 ** (lost - 5)  # five for the widths that vary
+    assert numbers["mean size"].before == pytest.approx(3.29, abs=0.01)
+    assert "mean width" not in numbers  # the same number under the name of the audit
+    # As numbers of different rows the same difference is noise.
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+    apart = read_history(tmp_path).changes()
+    assert apart.shared_rows == 0
+    assert not next(line for line in apart.numbers if line.name == "coverage").changed
+
+
+def test_rows_with_ids_are_paired_in_any_order(tmp_path):
+    ids = np.arange(5000, 7000)
+    shuffled = np.random.default_rng(1).permutation(2000)
+    keep_audit(two_models(1.645, ids=ids), tmp_path, at=day(0))
+    keep_audit(two_models(1.58, ids=ids, order=shuffled), tmp_path, at=day(1))
+    keep_audit(two_models(1.58, ids=ids[::-1]), tmp_path, at=day(2))
+    history = read_history(tmp_path)
+    assert history.changes(0, 1).shared_rows == 2000
+    assert history.changes(1, 2).shared_rows == 0  # other ids of the same outcomes: other rows
+    paired, straight = tmp_path / "paired", history.changes(0, 1)
+    keep_audit(two_models(1.645), paired, at=day(0))
+    keep_audit(two_models(1.58), paired, at=day(1))
+    in_order = read_history(paired).changes()
+    assert [n.p_value for n in straight.numbers if n.paired] == pytest.approx(
+        [n.p_value for n in in_order.numbers if n.paired]
+    )
+
+
+def test_other_rows_are_not_paired(folder):
+    assert read_history(folder).changes().shared_rows == 0
+
+
+def test_a_damaged_file_of_rows_is_named_and_passed_over(tmp_path):
+    for number, spread in enumerate((1.645, 1.58)):
+        file = keep_audit(two_models(spread), tmp_path, at=day(number))
+    file.with_suffix(".parquet").write_bytes(b"PAR1 torn")
+    history = read_history(tmp_path)
+    assert len(history.runs) == 2
+    assert list(history.passed_over) == [file.with_suffix(".parquet").name]
+    assert history.changes().shared_rows == 0
+
+
+def test_the_report_of_the_next_audit_pairs_its_rows_too(tmp_path):
+    keep_audit(two_models(1.645), tmp_path, at=day(0))
+    change = two_models(1.58).after(tmp_path).history["change"]
+    assert change["shared_rows"] == 2000
+    assert "coverage" in [line["name"] for line in change["numbers"]]

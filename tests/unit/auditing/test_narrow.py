@@ -9,7 +9,7 @@ import pytest
 
 import calipers
 from calipers.auditing.matched_size import label_sets, match_coverage, scaled_intervals
-from calipers.auditing.slices import worst_slice
+from calipers.auditing.slice_coverage import worst_slice
 from tests.triangulate.sentence_samples import KINDS
 
 

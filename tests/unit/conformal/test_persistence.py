@@ -178,7 +178,7 @@ def test_a_class_of_another_package_in_the_place_of_ours_is_refused(tmp_path):
         (
             "sklearn.linear_model._logistic",
             "LogisticRegression",
-            "holds no predictor of ours, but a Logistic",
+            "does not hold a Calipers predictor but a Logistic",
         ),
     ):
         changed = text.replace('"ConformalClassifier"', f'"{name}"')

@@ -223,6 +223,23 @@ def test_few_levels_are_drawn_as_tables_and_agree_with_shuffled_rows(monkeypatch
         assert means.std() == pytest.approx(spread, rel=4 / np.sqrt(8000))
 
 
+@pytest.mark.parametrize("n_levels", [3, 3000], ids=["tables", "shuffles"])
+def test_a_seed_gives_the_same_draws_in_any_number_of_threads(monkeypatch, n_levels):
+    column, lengths = np.arange(3000) % n_levels, np.full(5, 600)
+
+    def drawn(cores):
+        monkeypatch.setattr(permutation.os, "cpu_count", lambda: cores)
+        return run_sum_permutation_test(
+            lambda s: s[:, 0], column, lengths, n_draws=20_000 if n_levels == 3 else 200, random_state=1
+        ).law
+
+    laws = [drawn(cores) for cores in (1, 4, None)]
+    for law in laws[1:]:
+        np.testing.assert_array_equal(law._draws, laws[0]._draws)
+    # Streams of their own: what one draws, no other repeats.
+    assert np.unique(laws[0]._draws).size > 100
+
+
 @pytest.mark.parametrize("lengths", [[2, 1], [2, 1, 3, 0], [7]])
 def test_run_lengths_must_add_up_to_the_rows(lengths):
     with pytest.raises(InputError, match=r"lengths must be whole numbers from 1 that add up to the 6 rows"):

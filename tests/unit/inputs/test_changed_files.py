@@ -11,8 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calipers.engines import FileSource
 from calipers.exceptions import InputError
 from calipers.inputs.files import read_table
+from calipers.inputs.files.file_patterns import distinct
 from calipers.inputs.files.formats import FORMATS, write_table
 from calipers.inputs.files.readers import open_file
 
@@ -29,6 +31,7 @@ def cut():
         with open(path, "r+b") as file:
             file.write(whole)
         time.sleep(0.05)
+from calipers.engines import FileSource
 from calipers.exceptions import InputError
 from calipers.inputs.files import read_table
 threading.Thread(target=cut, daemon=True).start()
@@ -83,6 +86,22 @@ def test_the_name_of_a_file_is_no_pattern_and_no_address(name: str, ending: str,
     assert read_table(place)["y_true"].to_list() == [1, 2, 3]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_path_through_a_parent_folder_is_read(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "below")
+    write_table(pl.DataFrame({"y_true": [1, 2, 3]}), str(tmp_path / f"rows{ending}"))
+    write_table(pl.DataFrame({"y_true": [4]}), str(tmp_path / "elsewhere" / f"rows{ending}"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert read_table(f"../rows{ending}")["y_true"].to_list() == [1, 2, 3]
+    # The parent of a linked folder is that of the folder itself, as the operating system has it.
+    assert read_table(tmp_path / "link" / ".." / f"rows{ending}")["y_true"].to_list() == [4]
+    assert distinct([f"rows{ending}", f"../elsewhere/rows{ending}"]) == [f"rows{ending}"]
+
+
 def test_an_error_of_the_reader_names_the_file_as_it_was_given(tmp_path: Path) -> None:
     place = tmp_path / "rows 1.parquet"
     place.write_bytes(b"PAR1 and nothing else PAR1")
@@ -90,3 +109,8 @@ def test_an_error_of_the_reader_names_the_file_as_it_was_given(tmp_path: Path) -
         read_table(place)
     assert "file:" not in str(caught.value)
     assert str(caught.value).startswith(f"{place} could not be read as parquet")
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"'a\\x00b\.csv' is not a file name"):
+        list(FileSource("a\0b.csv").files())

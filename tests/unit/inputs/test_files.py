@@ -15,7 +15,7 @@ import pytest
 
 import calipers
 from calipers.engines import FileSource, measure
-from calipers.exceptions import CalipersError
+from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files import ColumnChoice, read_table, size_limits
 from calipers.inputs.files.column_roles import assign_roles
 from calipers.inputs.files.formats import ENDINGS, FORMATS, write_table
@@ -310,7 +310,7 @@ Y = np.zeros(2)
 ENDS = {"intervals": np.zeros((2, 2))}
 BAD_FILES = {
     "missing": ("none.csv", lambda path: None, "does not exist"),
-    "a name too long": ("n" * 300 + ".csv", lambda path: None, "is no name of a file"),
+    "a name too long": ("n" * 300 + ".csv", lambda path: None, "is not a file name"),
     "empty folder": ("folder.csv", lambda path: path.mkdir(), "no file matches"),
     "empty": ("r.csv", lambda path: path.touch(), "is empty"),
     "only a header": ("r.csv", text("y_true,p_a\n"), "there are no rows in"),
@@ -340,6 +340,23 @@ BAD_FILES = {
     ),
     "decimal commas between commas": (
         "r.csv", text("y_true,lower,upper\n1,5,0,5,2,5\n"), "more cells than its header.* say --sep.* with decimal points",
+    ),
+    "one long line": (
+        "r.csv", text("y_true,lower,upper,x\n" + "1,0,2,5\n" * 9 + "1,5,0,2,5\n"), "a line with more cells than its header",
+    ),
+    "a cell nan": ("r.csv", text("y_true,lower,upper\n1,0,2\nnan,0,3\n"), "'y_true' .* got 'nan' at row 1"),
+    "a cell Infinity": (
+        "r.csv", text("y_true,lower,upper\n1,0,2\n1,0,Infinity\n"), "'upper' .* got 'Infinity' at row 1",
+    ),
+    "blanks around names": (
+        "r.csv", text("y_true, lower, upper\n1, 0, 2\n"), "column ' lower' of .* has blanks around its name. Write cells",
+    ),
+    "carriage returns": ("r.csv", text("y_true,lower,upper\r1,0,2\r"), "end in a carriage return alone"),
+    "a level that is none": (
+        "r.csv", text("y_true,lower@90,upper@90\n1,0,2\n"), "'lower@90' of .* states no level: after '@' stands",
+    ),
+    "whole numbers beyond 64 bits": (
+        "r.csv", text("y_true,lower,upper\n" + "9" * 30 + ",0,2\n"), "column 'y_true' of .* of more than 64 bits. Divide",
     ),
     "utf-16": ("r.csv", text("y_true,lower\n1,0\n".encode("utf-16")), "is written in UTF-16. Save it as UTF-8"),
     "utf-16 without a mark": ("r.csv", text("y_true,lower\n1,0\n".encode("utf-16-le")), "is written in UTF-16"),
@@ -383,6 +400,20 @@ def test_a_bad_file_gets_one_sentence_that_names_it(case: str, load: bool, tmp_p
     assert name[-20:] in str(caught.value) or "are both" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "schema" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_line_with_too_many_cells_is_refused_where_only_some_columns_are_read(
+    ending: str, tmp_path: Path
+) -> None:
+    # Its cells are shifted: 1,5 with a decimal comma. polars sees it only when it reads all columns.
+    content = b"y_true,lower,upper,x\n" + b"1,0,2,5\n" * 9 + b"1,5,0,2,5\n"
+    place = tmp_path / f"rows{ending}"
+    place.write_bytes(gzip.compress(content) if ending == ".csv.gz" else content)
+    with pytest.raises(InputError, match="has a line with more cells than its header"):
+        measure(FileSource(str(place)), ["coverage"])
+    with pytest.raises(InputError, match="has a line with more cells than its header"):
+        FileSource(str(place)).load()
 
 
 def test_columns_of_a_chosen_pattern_are_not_taken_by_a_default_one() -> None:

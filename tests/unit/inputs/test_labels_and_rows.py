@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inputs import (
     check_binary,
+    check_classes,
     check_count,
     check_groups,
     check_same_length,
@@ -96,6 +97,15 @@ def test_groups_of_any_kind_keep_their_labels():
     assert labels.tolist() == [1, "a"]
     with pytest.raises(InputError, match=r"groups has 1 missing of 2 values \(first at row 1\)"):
         check_groups(["a", None], 2)
+
+
+@pytest.mark.parametrize("labels", [[-0.0, 0.0, 2.0], [0.0, -0.0, 2.0], [-0.0, -0.0, 2.0]])
+def test_minus_zero_and_zero_are_one_label_of_one_name(labels):
+    named, codes = check_groups(np.array(labels, dtype="float32"), 3)
+    assert [str(label) for label in named.tolist()] == ["0.0", "2.0"]
+    assert codes.tolist() == [0, 0, 1]
+    assert named.dtype == "float32"
+    assert str(check_classes(None, np.array(labels), 2).tolist()) == "[0.0, 2.0]"
 
 
 def test_vectors_keep_float32_and_widen_integers():

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +15,7 @@ from calipers.inputs import (
     check_prediction,
     check_probabilities,
     check_sets,
+    is_covered,
 )
 
 
@@ -136,3 +139,63 @@ def test_masked_sparse_and_ragged_inputs_are_refused():
 def test_a_probability_a_little_above_one_is_shown_as_it_is():
     with pytest.raises(InputError, match=r"row 1: 1\.0000012\)"):
         check_positive_probabilities([0.5, 1.0000012])
+
+
+def test_booleans_as_objects_are_sets_and_no_intervals() -> None:
+    # False, False is the empty set and was read as the interval from 0 to 0, which holds the label 0.
+    sets = pd.DataFrame({"a": [False, True], "b": [False, True]}).astype("boolean")
+    assert is_covered([0, 1], sets).tolist() == [False, True]
+    assert is_covered([0, 1], np.array([[False, False], [True, True]], dtype=object)).tolist() == [
+        False,
+        True,
+    ]
+    with pytest.raises(InputError, match=r"1 of 4 values are neither \(first at row 0, column 1: nan\)"):
+        is_covered([0, 1], sets.mask([[False, True], [False, False]]))
+
+
+@pytest.mark.parametrize("labels", [[[0], [0, 1]], [{0}, {1}], np.array([[0], [0, 1]], dtype=object)])
+def test_lists_of_labels_are_refused_with_what_makes_sets_of_them(labels: Any) -> None:
+    with pytest.raises(
+        InputTypeError, match=r"got lists of labels\. Pass calipers\.inputs\.sets_from_labels"
+    ):
+        is_covered([0, 1], labels)
+    with pytest.raises(InputTypeError, match="got lists of labels"):
+        check_sets(labels)
+
+
+def test_floats_of_three_columns_are_neither_sets_nor_intervals() -> None:
+    with pytest.raises(
+        InputError, match=r"bool \(n, K\) for sets or numbers \(n, 2\) .* float64 of shape \(1, 3\)"
+    ):
+        is_covered([0], [[0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_numbers_that_doubles_round_are_refused(kind: type) -> None:
+    # As doubles 2**53 + 1 is 2**53, which lies in the interval; in exact arithmetic it does not.
+    ends = np.full((3, 2), 2**53, dtype=kind)
+    with pytest.raises(InputError, match=r"y_true holds 9007199254740993, which no double holds exactly"):
+        is_covered(np.array([2**53 + 1] * 3, dtype=kind), ends)
+    assert is_covered(np.array([2**53, 2**53 + 2, 2**62], dtype=kind), ends).tolist() == [True, False, False]
+    assert is_covered(np.array([-(2**63), 0, 2**53]), ends).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [True, 0, 1, False],
+        [1.0, 0, 1, 0],
+        [np.str_("b"), "a", "b", np.str_("a")],
+        [np.bool_(1), 0, 1.0, False],
+    ],
+)
+def test_labels_of_several_types_are_ordered_by_value(labels: Any) -> None:
+    # They were ordered by the name of their type, so that 0 was the positive one of True and 0.
+    assert check_binary(np.array(labels, dtype=object)).tolist() == [True, False, True, False]
+
+
+def test_a_positive_label_of_another_kind_is_refused_where_one_label_is_present() -> None:
+    assert check_binary(["no", "no"], pos_label="yes").tolist() == [False, False]
+    for labels, positive in (([1, 1], "yes"), (["1", "1"], 1), ([b"yes"], "yes")):
+        with pytest.raises(InputError, match="does not occur in y_true, which holds"):
+            check_binary(labels, pos_label=positive)

@@ -69,3 +69,8 @@ def test_times_that_cannot_be_put_in_order_are_refused(case):
         check_time(values)
     with pytest.raises(InputError, match="time"):
         calipers.audit(covered=[True] * len(values), promised=[0.9] * len(values), time=values)
+
+
+def test_nanoseconds_since_1970_are_times():
+    begin = 1_700_000_000_000_000_001
+    assert check_time(begin + np.arange(3) * 10**9).tolist() == [float(begin + i * 10**9) for i in range(3)]

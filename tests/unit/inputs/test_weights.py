@@ -6,6 +6,7 @@ import pytest
 from calipers.exceptions import InputError
 from calipers.inputs import Weights
 from calipers.inputs.weights import are_whole, repetitions
+from calipers.metrics import coverage_gap
 
 
 def test_whole_weights_are_repetitions_whatever_their_type():
@@ -44,3 +45,16 @@ def test_no_weights_stay_none_and_checked_ones_stay_as_they_are():
 def test_weights_are_checked(given, match):
     with pytest.raises(InputError, match=match):
         Weights.check(given, 2)
+
+
+@pytest.mark.parametrize("weights", [np.full(3, 2**60), np.full(3, 1e100)])
+def test_more_repeated_rows_than_can_be_counted_are_refused(weights: np.ndarray) -> None:
+    groups = ["a", "b", "b"]
+    with pytest.raises(
+        InputError, match=r"sample_weight sums to .* at most 1e\+12 are counted\. Divide it by"
+    ):
+        coverage_gap([True, False, True], groups, alpha=0.1, sample_weight=weights)
+    assert (
+        coverage_gap([True, False, True], groups, alpha=0.1, sample_weight=weights / weights.max() / 3).value
+        > 0
+    )

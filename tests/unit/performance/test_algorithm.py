@@ -166,7 +166,7 @@ def test_known_bounds_of_a_loss_are_ends_where_there_are_too_few_losses():
     wrong = AlgorithmPerformance(GaussianNB(), loss="zero_one", train_size=5, random_state=0).fit(A, labels)
     assert wrong.interval() == (0.0, 1.0)
     assert wrong.upper_bound() == 1.0
-    # A failed fit counts as infinite: then 1 is no limit.
+    # A failed fit counts as infinite: then 1 is not a limit.
     failing = AlgorithmPerformance(
         GaussianNB(), loss="zero_one", train_size=5, on_failure="infinite", random_state=0
     ).fit(A, labels)

@@ -91,3 +91,25 @@ def test_refusals():
         GroupMonitor.from_dict({"kind": "GroupMonitor", "schema": 1})
     with pytest.raises(InputError, match="must be what"):
         GroupMonitor.from_dict({"kind": "PromiseMonitor"})
+
+
+def test_groups_that_appear_are_counted_in_the_order_of_their_rows():
+    order = np.array(["b", "a"] * 40)
+    at_once = GroupMonitor(alpha=0.1).update(np.ones(80), order)
+    in_pieces = GroupMonitor(alpha=0.1)
+    for start in range(80):
+        in_pieces.update(np.ones(1), order[start : start + 1])
+    rates = {name: monitor.false_alarm_rate for name, monitor in at_once.monitors_.items()}
+    assert rates == {"b": 0.05 / 2, "a": 0.05 / 6}
+    assert at_once.to_dict() == in_pieces.update([], []).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "promised"),
+    [({"bound": 0.2}, [0.1, 0.1, 1.5], None), ({}, [True, True, True], [0.5, 0.5, 1.5])],
+)
+def test_rows_that_are_refused_leave_every_group_as_it_was(options, rows, promised):
+    monitor = GroupMonitor(**options)
+    with pytest.raises(InputError, match="must lie"):
+        monitor.update(rows, ["a", "b", "c"], promised)
+    assert monitor.to_dict() == GroupMonitor(**options).to_dict()

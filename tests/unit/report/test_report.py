@@ -209,7 +209,7 @@ def test_one_far_wider_interval_does_not_squeeze_the_others() -> None:
     high = np.where(np.arange(n) == 3, 1.0, 0.05)
     curve = {
         "x": np.arange(n), "y": np.zeros(n), "low": -high, "high": high, "null_low": None, "null_high": None,
-        "y_label": "happened minus stated", "details": {},
+        "y_label": "observed minus stated", "details": {},
     }  # fmt: skip
     picture = {
         "name": "p", "title": "t", "kind": "intervals", "labels": [f"group {i}" for i in range(n)],

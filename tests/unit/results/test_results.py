@@ -314,3 +314,11 @@ def test_the_band_of_equal_predictors_is_printed_without_a_minus():
     table = efficiency_difference(np.arange(20) % 3, p_values, p_values, classes=range(3))
     assert "would read 0.0 to 0.0" in str(table["S"])
     assert "-0.0 to" not in str(table)
+
+
+def test_scalars_of_array_libraries_are_plain_numbers_in_an_estimate():
+    e = Estimate(
+        name="x", value=np.float64(0.25), std_error=np.float32(0.5), low=np.array(0.125), n=np.int64(7)
+    )
+    assert [type(v) for v in (e.value, e.std_error, e.low, e.n)] == [float, float, float, int]
+    assert repr(e) == "Estimate(name='x', value=0.25, std_error=0.5, low=0.125, n=7)"

@@ -46,7 +46,9 @@ def surest_rows(m: Measurements, level: None) -> CheckResult:
     curve = replace(selective_risk(loss, certainty, confidence=m.confidence), y_label=name, details={})
     picture = Picture(
         name="CAL604_selective_risk", question=QUESTION, title=f"{name} of the rows kept".capitalize(),
-        kind="line", caption="Rows are kept from the surest on; the band holds at all shares at once.",
+        kind="line",
+        caption="Rows are kept in order of certainty, the most certain first; the band holds for all shares "
+        "simultaneously.",
         curves=(curve,),
     )  # fmt: skip
     if chosen is None:
@@ -136,7 +138,7 @@ CHECKS = (
         title="error of the surest rows",
         question=QUESTION,
         needs=("certainty",),
-        add="Add probabilities, intervals, or promised, ease or size beside covered.",
+        add="Add probabilities, intervals, or promised, ease or size with covered.",
         once=True,
         read=surest_rows,
         on_sample=True,

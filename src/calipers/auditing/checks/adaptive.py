@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.checks.groups import Wording, calibration_of_parts, compare_parts
+from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
-from calipers.auditing.parts import Parts
-from calipers.auditing.promises import Promise
+from calipers.auditing.parts import ALONG, Parts
+from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
@@ -34,6 +35,8 @@ EASE = "ease_or_size"
 # rows for its interval to leave the tolerance behind: with 1500 rows fifths see more than tenths.
 PARTS = ((10, 5000), (5, 500), (4, 400), (2, 0))
 ROWS_PER_PART = 100
+# Rows below which a rank correlation says nothing.
+FEWEST_ROWS = 20
 # Sizes whose rank correlation with difficulty is surely below this do not follow it.
 FOLLOWS = 0.1
 # Shuffles behind T-SS: 999, fewer where each of them costs a pass over many rows.
@@ -144,19 +147,15 @@ def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         return _calibration_along_difficulty(m, level, given=given)
     counts, empty = m.result("parts", level)
     labels = part_names(len(counts.totals))
-    parts = Parts(counts=counts, labels=labels, kind="difficulty", foremost=0)
+    parts = Parts(counts=counts, labels=labels, kind=ALONG, foremost=0)
     code, title, question = _FAULTS[level.kind]
     wording = Wording(
         code=code, title=title, question=question,
         repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, along),
+        phrase=lambda part: part_phrase(part, along), kind=ALONG,
     )  # fmt: skip
 
-    def masks(rows: Rows) -> list[np.ndarray]:
-        own = part_labels(rows)
-        return [own == label for label in labels]
-
-    result = compare_parts(m, level, parts, wording, codes=masks)
+    result = compare_parts(m, level, parts, wording, codes=lambda rows: _part_masks(rows, labels))
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
     worst = result.details["part"]
@@ -193,6 +192,11 @@ def part_labels(rows: Rows) -> np.ndarray:
     return np.asarray(np.array(part_names(n_parts))[codes])
 
 
+def _part_masks(rows: Rows, labels: Sequence[str]) -> list[np.ndarray]:
+    own = part_labels(rows)
+    return [own == label for label in labels]
+
+
 def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
     code, title, question = _FAULTS[level.kind]
     repair = (
@@ -202,9 +206,9 @@ def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: boo
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
-        phrase=lambda part: part_phrase(part, measure_words(m.design)),
+        phrase=lambda part: part_phrase(part, measure_words(m.design)), kind=ALONG,
     )  # fmt: skip
-    result = calibration_of_parts(m, level, wording, part_labels)
+    result = calibration_of_parts(m, level, wording, part_labels, _part_masks)
     names = list(part_names(len(np.unique(part_labels(m.sample)))))
     easy = result.where in names and names.index(result.where) >= len(names) // 2
     if easy and not level.two_sided:
@@ -281,6 +285,9 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     if hard is None:
         reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
+    if rows.n < FEWEST_ROWS:
+        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
+        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     size = distinct_sizes(rows)
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
@@ -314,15 +321,15 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         details={
             "alpha": level.alpha,
             "difficulty_correlation": float(difficulty),
-            # Equal sizes that nothing says should differ are no proof that sizes follow.
-            "descriptive": not np.ptp(size) and not ignored,
+            # Equal sizes are no proof that sizes follow.
+            "descriptive": not np.ptp(size),
             "by_features": m.design.have.isdisjoint({"ease", "probabilities"}),
         },
     )
 
 
 def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """The ease that was given or the largest probability; else what the features foretell of the errors."""
+    """The ease that was given or the largest probability; else the errors predicted from the features."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return rows[EASE].astype(float), measure_words(m.design)
     # Copies of one row must not be on both sides of the split, so weights have no such ease.
@@ -333,7 +340,7 @@ def _ease_of(m: Measurements, rows: Rows, hard: np.ndarray) -> tuple[np.ndarray 
         return None, ""
     learner = Learner(filled(m.features.values), None, m.generator("CAL402"))
     expected = out_of_half(half, lambda train: learner.mean(train, hard.astype(float)))
-    return -expected, "by the error that the features foretell, learnt on other rows"
+    return -expected, "by the error that a model of the features predicts, fitted on other rows"
 
 
 def _no_ease_words(m: Measurements, size: np.ndarray) -> str:
@@ -380,9 +387,10 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     error = np.sqrt((1 + r**2 / 2) / max(1, len(x) - 3))
     z = np.arctanh(np.clip(r, -0.999999, 0.999999))
     half = normal_quantile(confidence) * error
-    low, high = np.tanh(z - half), np.tanh(z + half)
-    p = float(found.pvalue)
-    return Estimate(**fields, value=r, low=float(low), high=float(high), p_value=p, alternative="two-sided")
+    low, high = min(r, float(np.tanh(z - half))), max(r, float(np.tanh(z + half)))
+    # The t law gives 0 to a perfect order; two of all orders are perfect.
+    p = max(float(found.pvalue), float(2 * np.exp(-special.gammaln(len(x) + 1))), np.finfo(float).tiny)
+    return Estimate(**fields, value=r, low=low, high=high, p_value=p, alternative="two-sided")
 
 
 def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +11,12 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
 from calipers.auditing.severity import LEVEL, NOT_CLEAR
 from calipers.auditing.table_states import table_of
-from calipers.inference import PoissonBinomialLaw, normal_quantile, wilson
+from calipers.auditing.tolerances import interval_of, rows_for, tolerance_at
+from calipers.inference import PoissonBinomialLaw, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
@@ -24,39 +24,12 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent, format_share
 
 QUESTION = "coverage"
-# Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before anybody should act.
-TOLERATED = 0.2
 # A predictor of unknown calibration is given the luck of this many calibration rows.
 ASSUMED_CALIBRATION = 500
 # Largest excess of small p-values that is not worth acting on, and rows that are enough to see more.
 P_VALUE_TOLERANCE = 0.03
 MOST_P_VALUES = 20_000
-# More rows than these are never asked for, however small alpha is.
-MOST_ROWS = 10**15
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
-
-
-def tolerance_at(alpha: float) -> float:
-    """The deviation of coverage that is not worth acting on: 0.02 at alpha = 0.1, less below."""
-    return TOLERATED * min(alpha, 0.1)
-
-
-def rows_for(alpha: float, half_width: float, confidence: float) -> int:
-    """Rows at which a coverage near the promise is known to within the half-width."""
-    deviations = normal_quantile(confidence) * math.sqrt(alpha * (1 - alpha))
-    return int(np.ceil((deviations / max(half_width, deviations / math.sqrt(MOST_ROWS))) ** 2))
-
-
-def rows_with(events: int, chance: float, rows: int) -> int | None:
-    """Rows that hold so many events on average; None where there are as many, and events are just rare."""
-    needed = int(np.ceil(events / chance - 1e-9))
-    return needed if rows < needed else None
-
-
-def interval_of(estimate: Estimate) -> tuple[float, float]:
-    """Both ends of the interval; infinite where there is none."""
-    low, high = estimate.low, estimate.high
-    return -np.inf if low is None else low, np.inf if high is None else high
 
 
 def coverage_counts(design: Design, level: Promise) -> States:
@@ -169,7 +142,7 @@ def _side(
 
 
 def _clean_words(estimate: Estimate, stated: float, says: str, promised: str) -> str:
-    """What is said of coverage that is no fault: whether noise alone explains the difference."""
+    """What is said of coverage that is not a fault: whether noise alone explains the difference."""
     low, high = interval_of(estimate)
     if estimate.p_value is not None and estimate.p_value <= LEVEL:
         return f"{says}; {promised} was promised. {NOT_CLEAR}"

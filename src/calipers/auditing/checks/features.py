@@ -17,13 +17,13 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
 from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import FEWEST_MISSES, PART_TOLERANCE, rows_for, rows_with, tolerance_at
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
@@ -31,15 +31,15 @@ from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
 HALVES = (
-    "share of covered rows in the fifth that a coverage ensemble expects to fare worst, fitted "
+    "share of covered rows in the 20 % with the lowest coverage predicted by an ensemble, fitted "
     "to the other half of the rows; hypergeometric test in both halves, corrected for two"
 )
 OUTSIDE = (
-    "share of covered rows in the fifth that coverage ensembles, fitted to a sample, expect to fare worst, "
+    "share of covered rows in the 20 % with the lowest coverage predicted by ensembles, fitted to a sample, "
     "among all rows outside the sample; hypergeometric test"
 )
 CLUSTERED = (
@@ -86,10 +86,10 @@ def by_features(m: Measurements, level: Promise) -> CheckResult:
     covered = m.rows_at(level)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
-        reason = f"There are {misses} misses; {2 * FEWEST_MISSES} are needed to learn where they happen."
+        reason = f"{format_rows(misses)} missed; {2 * FEWEST_MISSES} are needed to learn where misses happen."
         return CheckResult(
             code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
-            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n),
+            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses),
         )  # fmt: skip
     found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
     result = _with_place(m, level, _risk_result(m, level, found))
@@ -192,14 +192,14 @@ def expectation_picture(
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
     curve = Curve(
         name="coverage", x=means, y=hits / rows, low=low,
-        high=high, confidence=confidence, x_label="expected coverage, from the features of other rows",
+        high=high, confidence=confidence, x_label="predicted coverage, by a model fitted on other rows",
         y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Coverage against what the features foretell{level.tag}",
-        caption="Rows sorted by the coverage a classifier expects of them, in tenths. If coverage is the "
-        "same everywhere the points scatter around the promise; points that rise along the axis are a fault.",
+        title=f"Observed against predicted coverage{level.tag}",
+        caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
+        "is the same everywhere the points scatter around the promise; points that rise are a fault.",
         kind="points", curves=(curve,), reference=level.promised,
     )  # fmt: skip
 
@@ -276,9 +276,9 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         effect_low=owed - high,
         effect_high=owed - low,
         tolerance=tolerance,
-        fault=f"In the fifth of rows that the features mark as risky the {m.noun} cover "
-        f"{format_share(share)}; {format_percent(level.promised)} was promised, and the other rows reach "
-        f"{format_share(others)}." + (FORESEEN if foreseen else ""),
+        fault=f"In the 20 % of rows with the lowest predicted coverage (by a model of the features, fitted "
+        f"on other rows) the {m.noun} cover {format_share(share)}; {format_percent(level.promised)} was "
+        f"promised, and the other rows reach {format_share(others)}." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not clearly tell which rows will be missed.",
         repair=repair_snippets.by_group(m.task, level.alpha),
@@ -315,9 +315,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     if rare < _FEWEST_RARE:
         return replace(
             base,
-            not_applicable=f"The rarer outcome happened in {rare} rows; {_FEWEST_RARE} are needed to learn "
-            "where.",
-            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n),
+            not_applicable=f"The rarer outcome happened in {format_rows(rare)}; {_FEWEST_RARE} are needed to "
+            "learn where.",
+            rows_needed=rows_with(_FEWEST_RARE, min(level.alpha, 1.0 - level.alpha), m.n, rare),
         )  # fmt: skip
     risk, *others = _excess_risks(m, level, side, code)
     few = side.cluster is not None and risk.p_value is None
@@ -348,7 +348,7 @@ def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str)
         cluster=side.cluster, confidence=m.confidence, random_state=m.generator(f"{code}{level.key}"),
         **({"n_repeats": 1} | _models(m)),
     )  # fmt: skip
-    named = {key: replace(e, name=f"ert {key}{level.tag} ({level.name})") for key, e in table.items()}
+    named = {key: replace(e, name=f"ert {key} ({level.name})") for key, e in table.items()}
     risk = named.pop("l1")
     if side.cluster is not None:
         p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))

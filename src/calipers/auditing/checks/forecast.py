@@ -77,9 +77,7 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
     if (rows := m.counted_rows()) is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
     if (found := losses_of(rows)) is None:
-        return replace(
-            base, not_applicable="There is no loss to forecast. Add loss, or y_pred beside y_true."
-        )
+        return replace(base, not_applicable="There is no loss to forecast. Add loss, or y_pred to y_true.")
     name, losses = found
     batch = int(min(BATCH, rows.n // ENOUGH_BATCHES))
     if batch < 1:

@@ -11,20 +11,20 @@ from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
-from calipers.auditing.promises import Promise
 from calipers.results import Estimate
 
 CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
 
 
 def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
-    """The mean of what happened minus what was stated, over all rows."""
+    """The mean of observed minus stated, over all rows."""
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
     side = promise_rows(m, promise)
     if side is None:
         return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
-    estimate = happened_minus_stated(m, promise, side)
+    estimate = observed_minus_stated(m, promise, side)
     gap, low, high = (float(end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
     averages = (
         f"{100 * float(side.promised.mean()):.1f} % stated on average and "
@@ -46,13 +46,13 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
     )
 
 
-def happened_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
+def observed_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
     """The share that came true less the mean probability, with its interval and the test against 0."""
     p = side.gap_p_value(m.generator(f"{CODE}{promise.key}"))
     low, high = side.gap_interval(m.confidence)
     how = "interval and test" if side.cluster is None else "test by signs of clusters, interval"
     return Estimate(
-        name=f"happened minus stated ({promise.name})", value=side.gap, low=low, high=high,
+        name=f"observed minus stated ({promise.name})", value=side.gap, low=low, high=high,
         confidence=m.confidence, n=len(side.kept), p_value=p, alternative="two-sided",
         method=f"mean over rows, {how} for rows of a known range", reason=FEW_CLUSTERS if p is None else "",
     )  # fmt: skip

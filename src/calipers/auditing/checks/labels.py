@@ -16,10 +16,10 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.groups import QUESTION, Wording, compare_parts
+from calipers.auditing.compared_parts import QUESTION, Wording, compare_parts
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.parts import FEWEST_ROWS, Parts
-from calipers.auditing.promises import Promise
+from calipers.auditing.promise import Promise
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
 from calipers.inputs.rows import Rows
@@ -138,7 +138,7 @@ def _picture(parts: Parts, ends: tuple[Any, Any], promise: Promise, confidence: 
     return Picture(
         name=f"{CODE}_by_class_{promise.key}", question=QUESTION,
         title=f"By true class: {promise.name}",
-        caption="The class is not known when a prediction is made, so differences are no fault unless "
+        caption="The class is not known when a prediction is made, so differences are not a fault unless "
         "coverage was promised class by class.", kind="intervals", curves=(curve,),
         reference=None if promise.per_row else promise.promised,
         labels=tuple(parts.labels[k] for k in order),

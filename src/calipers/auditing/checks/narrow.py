@@ -14,7 +14,7 @@ from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.rivals import Saving, rivals_of, saving_of
-from calipers.auditing.slices import FEWEST_ROWS, feature_slices, stated_slices
+from calipers.auditing.slice_coverage import FEWEST_ROWS, feature_slices, stated_slices
 from calipers.auditing.table_states import WidthState
 from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, normal_quantile
 from calipers.metrics.marginal import share_fields
@@ -174,7 +174,7 @@ def nothing_to_compare(m: Measurements) -> str:
     """Why there is no rival, and what to add."""
     if m.task == "regression":
         return "There is nothing to compare the intervals with. Add X, the features, to fit others."
-    return "There is nothing to compare the sets with. Add probabilities beside them."
+    return "There is nothing to compare the sets with. Add probabilities to them."
 
 
 def _surely_saved(saving: Saving) -> float:

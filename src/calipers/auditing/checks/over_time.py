@@ -10,11 +10,11 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import tolerance_at
-from calipers.auditing.checks.groups import QUESTION
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import tolerance_at
 from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
@@ -31,7 +31,7 @@ _FAULTS = {
 }
 # The place of the change was chosen among many; intervals around it are as wide as those of so many.
 _PLACES = 10
-# A stretch of time may miss the promise by this many tolerances of the whole before anybody should act.
+# A stretch of time may miss the promise by this many tolerances of the whole before action is called for.
 TIME_TOLERANCE = 1.5
 _PIECES = 20
 _NULL_LEVEL = 0.95
@@ -214,7 +214,7 @@ def _picture(
     m: Measurements, promise: Promise, side: PromiseRows, times: np.ndarray, base: dict[str, Any]
 ) -> Picture:
     shown = "outcomes at or below the quantile" if promise.kind == "quantile" else "coverage"
-    what = "happened minus stated" if promise.per_row else shown
+    what = "observed minus stated" if promise.per_row else shown
     order = np.argsort(side.rows["time"], kind="stable")
     pieces = [piece for piece in np.array_split(order, _PIECES) if len(piece)]
     gaps = [_gap(side, np.isin(np.arange(len(order)), piece), m.confidence) for piece in pieces]

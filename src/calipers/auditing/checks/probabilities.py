@@ -11,8 +11,9 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
-from calipers.auditing.promises import TOP_LABEL, Promise
+from calipers.auditing.promises import TOP_LABEL
 from calipers.auditing.severity import NOT_CLEAR
 from calipers.auditing.table_states import table_of
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
@@ -183,7 +184,7 @@ def single_classes(m: Measurements, level: None) -> CheckResult:
     result = replace(result, estimates=(result.evidence,) if result.evidence else ())
     if len(m.classes) > 2:
         return replace(result, promise=f"probability of class {worst}")
-    (binary,) = m.design.promises_of(("probability",))
+    binary = m.design.promises_of(("probability",))[0]
     result = _with_clusters(m, binary, replace(result, promise=binary.name))
     return replace(result, rows=_score_rows(estimate, "positive_probability"))
 
@@ -225,7 +226,7 @@ def top_or_promised(m: Measurements, promise: None) -> CheckResult:
     """The probability of the top label, or that promised for an outcome found elsewhere."""
     if "probabilities" in m.design.have:
         return top_label(m, None)
-    (own,) = m.design.promises_of(("coverage",))
+    own = m.design.promises_of(("coverage",))[0]
     return replace(promised_elsewhere(m, own), promise=own.name)
 
 
@@ -238,10 +239,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
     share = details.get("share_in_interval")
     numbers = "."
     if where and stated is not None and seen is not None and share is not None:
-        numbers = (
-            f": with {where} ({format_share(share, 0)} of the rows) {format_share(stated)} were stated and "
-            f"{format_share(seen)} happened."
-        )
+        rows = "over all rows" if share == 1 else f"with {where} ({format_share(share, 0)} of the rows)"
+        numbers = f": {rows} {format_share(stated)} were stated and {format_share(seen)} happened."
     return CheckResult(
         code=code,
         title=title,
@@ -261,7 +260,7 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
 
 
 def _clean_words(estimate: Estimate) -> str:
-    """What is said of probabilities that are no fault: whether noise alone explains the difference."""
+    """What is said of probabilities without a fault: whether noise alone explains the difference."""
     most = f"differ by at most {float(estimate):.3f} of all rows in any range"
     if estimate.null_high is None:
         return f"Stated and observed frequencies {most}."

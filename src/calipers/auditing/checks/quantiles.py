@@ -9,8 +9,8 @@ import numpy as np
 from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.tolerances import interval_of, rows_for
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
@@ -66,7 +66,8 @@ def _quantiles(m: Measurements) -> CheckResult:
         where=f"quantile {level:g}",
         estimates=(*numbers, *score),
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
-        rows=lambda given: given.at(at)["below_quantile"],
+        # The side with more outcomes than stated.
+        rows=lambda given: given.at(at)["below_quantile"] == over,
     )
 
 
@@ -115,7 +116,7 @@ def _pit(m: Measurements) -> CheckResult:
         where=f"PIT up to {level:.2f}",
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),
-        rows=lambda given: given["pit"] <= level,
+        rows=lambda given: (given["pit"] <= level) == (gap > 0),
     )
 
 

@@ -9,18 +9,25 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.coverage import interval_of, rows_for, rows_with, tolerance_at
-from calipers.auditing.checks.groups import FEWEST_MISSES, PART_TOLERANCE, QUESTION
+from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
-from calipers.auditing.promises import Promise
+from calipers.auditing.tolerances import (
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inputs import check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
 from calipers.results import Curve, Estimate
-from calipers.results.formatting import format_percent, format_share
+from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
 SMALLEST_MASS = 0.05
@@ -45,8 +52,8 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_WEIGHTS)
     misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
     if misses < 2 * FEWEST_MISSES:
-        said = f"There are {misses} misses, too few to search for regions."
-        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n)
+        said = f"{format_rows(misses)} missed: too few to search for regions."
+        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
     under = regions_below(m, level)
     clean = "No region of the features is clearly covered less often than the rest."
@@ -163,7 +170,7 @@ def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> P
         name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
         y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
         confidence=confidence, x_label="region", y_label="coverage",
-        method="rules found on one half of the rows, coverage of the other half, intervals hold at once",
+        method="rules found on one half of the rows, coverage of the other half, simultaneous intervals",
     )  # fmt: skip
     return Picture(
         name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,
@@ -180,7 +187,7 @@ CHECKS = (
         title="regions of the features",
         question=QUESTION,
         needs=("X",),
-        add="Add X, the features of the rows, to find where coverage fails.",
+        add="Add X, the features of the rows, to find where promises fail.",
         slices="features",
         read=by_regions,
         on_sample=True,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing.check import Check
+from calipers.auditing.check import ADD_LOSS, Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS
@@ -25,7 +25,7 @@ from calipers.results import Estimate
 from calipers.results.formatting import format_number
 
 QUESTION = "forecast"
-# Share of the bound by which the mean loss may exceed it before anybody should act.
+# Share of the bound by which the mean loss may exceed it before action is called for.
 TOLERATED = 0.1
 PROMISE = "mean loss"
 _METHOD = "mean of losses of a known range; one-sided test against the bound"
@@ -118,14 +118,13 @@ def _rows_needed(m: Measurements, bound: float) -> int | None:
     return int(np.ceil(normal_quantile(m.confidence) ** 2 * variance / (TOLERATED * bound) ** 2))
 
 
-_ADD = "Add loss and bound: the loss of every row, and what its mean was promised not to exceed."
 CHECKS = (
     Check(
         code="CAL602",
         title="mean loss against its bound",
         question=QUESTION,
         needs=("loss", "bound"),
-        add=_ADD,
+        add=ADD_LOSS,
         once=True,
         slices="all rows",
         read=within_bound,

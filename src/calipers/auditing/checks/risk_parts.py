@@ -219,25 +219,25 @@ FAMILIES = {
         code="CAL603", title="a group exceeds the risk bound", slices="groups", word="group",
         clean="No group clearly exceeds the bound of the mean loss.",
         nothing="There is only one group; a comparison needs two.",
-        add="Add groups beside loss and bound.", parts=_groups,
+        add="Add groups to loss and bound.", parts=_groups,
     ),
     "X": Family(
         code="CAL605", title="a region exceeds the risk bound", slices="features", word="region",
         clean="No region of the features clearly exceeds the bound of the mean loss.", nothing="",
-        add="Add X, the features, beside loss and bound.", parts=_regions,
+        add="Add X, the features, to loss and bound.", parts=_regions,
     ),
     "difficulty": Family(
         code="CAL606", title="a part along difficulty exceeds the risk bound", slices="difficulty",
         word="difficulty",
         clean="Neither hard nor easy rows clearly exceed the bound of the mean loss.",
         nothing="All rows are equally easy; there is nothing to compare.",
-        add="Add ease beside loss and bound.", parts=_along_difficulty,
+        add="Add ease to loss and bound.", parts=_along_difficulty,
     ),
     "time": Family(
         code="CAL607", title="a stretch of time exceeds the risk bound", slices="time", word="time",
         clean="At no time is the bound of the mean loss clearly exceeded.",
         nothing="All rows have one time; there is nothing to compare.",
-        add="Add time beside loss and bound.", parts=_over_time,
+        add="Add time to loss and bound.", parts=_over_time,
     ),
 }  # fmt: skip
 CHECKS = tuple(family.check(needed) for needed, family in FAMILIES.items())

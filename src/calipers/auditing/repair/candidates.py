@@ -14,8 +14,8 @@ from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import (
     AllRows,
-    ForetoldCells,
     Partition,
+    PredictedCoverageCells,
     RegionCells,
     difficulty_partition,
     group_partitions,
@@ -34,7 +34,7 @@ _LEAF_ROWS = 50
 _FLOOR = 0.05
 
 # Partitions beside the groups, in words.
-_WORDS = {"foretold": "foretold coverage", "difficulty": "difficulty"}
+_WORDS = {"foretold": "predicted coverage", "difficulty": "difficulty"}
 
 Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
 
@@ -76,9 +76,9 @@ class Design:
     groups : list of GroupCells
         The groups that were given.
     further : dict
-        Name to partition: regions, foretold coverage, difficulty.
+        Name to partition: regions, predicted coverage, difficulty.
     scores : list
-        The scores, plainest first.
+        The scores, simplest first.
     ratio : DensityRatio or None
         What rows count for new rows with other features.
     """
@@ -135,7 +135,7 @@ def _plain_scores(rows: Rows) -> list[Any]:
 def _feature_partitions(
     rows: Rows, codes: FeatureCodes, values: np.ndarray, score: Any, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Parts by foretold coverage, and regions: both learnt from the misses of one threshold."""
+    """Parts by predicted coverage, and regions: both learnt from the misses of one threshold."""
     alpha, own = rows.alphas[0], score.of_outcomes(rows, 0)
     missed = own > conformal_quantile(own, alpha)
     if missed.all() or not missed.any():
@@ -144,9 +144,9 @@ def _feature_partitions(
     trees = boost(values, missed, rng, loss="logistic", start=float(np.log(share / (1 - share))))
     found: dict[str, Any] = {}
     if len(used := trees.used()):
-        foretold = trees.predict(values)
-        edges = np.unique(np.quantile(foretold, np.arange(1, PARTS) / PARTS))
-        found["foretold"] = ForetoldCells(codes.only(used), trees.renumbered(used), edges)
+        predicted = trees.predict(values)
+        edges = np.unique(np.quantile(predicted, np.arange(1, PARTS) / PARTS))
+        found["foretold"] = PredictedCoverageCells(codes.only(used), trees.renumbered(used), edges)
     tree = one_tree(values, missed, rng, leaf_rows=max(_LEAF_ROWS, rows.n // 10))
     if len(used := tree.used()):
         leaves = np.unique(tree.leaves(values))
@@ -189,7 +189,7 @@ def has_choice(rows: Rows) -> bool:
 
 
 def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
-    """All candidates, plainest first; conditional thresholds only where no p-values are asked for."""
+    """All candidates, simplest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
     partitions: list[Any] = [AllRows(), *design.groups, *design.further.values()]
     for score in design.scores:

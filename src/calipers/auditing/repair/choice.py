@@ -247,7 +247,7 @@ def _shortfall(parts: list[tuple[Rows, list[Slices]]], t: float) -> tuple[float,
 def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     """The best of those that fall short least and are nearly the smallest of them, then all others.
 
-    Where slices were broken the best is the one that guarantees the most slices, else the plainest. A broken
+    Where slices were broken the best is the one that guarantees the most slices, else the simplest. A broken
     group asks for a guarantee in the groups: all rows showed it, and those kept for the choice may be too few
     to show it again. New rows with other features ask for thresholds that hold for them.
     """
@@ -268,7 +268,7 @@ def _comparable(trials: list[Trial]) -> list[int]:
     """Those for new rows with other features, where there are such; of them those that do not state too much.
 
     Stating everything never falls short: more coverage of all rows than was promised, beyond noise, and
-    infinite intervals are no evidence for a candidate.
+    infinite intervals are not evidence for a candidate.
     """
     pool = [i for i, trial in enumerate(trials) if trial.weighted] or list(range(len(trials)))
     pool = [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
@@ -277,7 +277,7 @@ def _comparable(trials: list[Trial]) -> list[int]:
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:
-    """The plainest map that no other one beats on these rows, fitted to all; or None."""
+    """The simplest map that no other one beats on these rows, fitted to all; or None."""
     maps = recalibrations(rows)
     fold, slices = rng.permutation(rows.n) % FOLDS, slices_by_partition(rows, group_partitions(rows))
     changed = {"as stated": rows}
@@ -289,7 +289,7 @@ def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[An
         changed[name] = rows.replace(probabilities=P)
     trials = [_probability_trial(name, new, slices) for name, new in changed.items()]
     losses = np.stack([_row_losses(new) for new in changed.values()])
-    best = _plainest(losses, trials, rows.weights)
+    best = _simplest(losses, trials, rows.weights)
     chosen = list(changed)[best]
     trials = [replace(trial, chosen=i == best) for i, trial in enumerate(trials)]
     return (None if best == 0 else maps[chosen](all_rows, rng)), trials
@@ -336,7 +336,7 @@ def _miscalibration(off: np.ndarray, variance: np.ndarray, slices: list[Slices])
     return float(np.sqrt(max(0.0, found[0]))), found[1], worst[0]
 
 
-def _plainest(losses: np.ndarray, trials: list[Trial], weights: np.ndarray | None) -> int:
+def _simplest(losses: np.ndarray, trials: list[Trial], weights: np.ndarray | None) -> int:
     """The first map whose worst slice and whose loss are within noise of the best, and that lowers the loss.
 
     A map that does not lower the mean Brier score of all rows is never taken, so the marginal is not given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -99,6 +100,7 @@ def repaired_rows(
 
     def parts() -> Iterator[tuple[pl.DataFrame, int]]:
         roles = roles_for(list(reader.columns), rule, choice, place=str(path), arrays=reader.arrays)
+        roles = replace(roles, feature_names=tuple(map(str, reader.stated.get("feature_names", ()))))
         done = 0
         for number, frame in enumerate(_batches(reader)):
             yield _repaired(frame, rule, roles), number

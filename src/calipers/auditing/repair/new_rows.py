@@ -86,7 +86,8 @@ def roles_for(
             f"{', '.join(columns[:8])}. Columns with other names are named as for the audit: {options}."
         )
     if "X" in wanted:
-        wanted["X"] = {key: column for key, column in wanted["X"].items() if column in _features(rule)}
+        names = _features(rule) | {"X"}  # an archive has all features in one array
+        wanted["X"] = {key: column for key, column in wanted["X"].items() if column in names}
     return replace(roles, columns=wanted)
 
 

@@ -178,8 +178,8 @@ def difficulty_partition(rows: Rows, n_parts: int) -> DifficultyCells | None:
 
 @part("foretold")
 @dataclass(frozen=True, slots=True, eq=False)
-class ForetoldCells:
-    """Parts by the miscoverage that a model of the features foretells.
+class PredictedCoverageCells:
+    """Parts by the miscoverage that a model of the features predicts.
 
     Parameters
     ----------
@@ -195,24 +195,25 @@ class ForetoldCells:
     trees: Trees
     edges: np.ndarray
     needs: ClassVar[tuple[str, ...]] = ("X",)
-    title: ClassVar[str] = "a threshold per part by foretold coverage"
+    title: ClassVar[str] = "a threshold per level of predicted coverage"
 
     @property
     def words(self) -> str:
         """What the cells are."""
-        return f"a threshold for each of {len(self.edges) + 1} parts by the coverage their features foretell"
+        return f"a threshold for each of {len(self.edges) + 1} levels of coverage predicted from the features"
 
     def cells(self, rows: Rows) -> np.ndarray:
         """The part of every row, safest first."""
         return np.searchsorted(self.edges, self.trees.predict(self.codes.values(rows)))
 
     def names(self) -> list[str]:
-        """Number of the part; the last is the one marked as risky."""
+        """The parts by predicted coverage, the highest first."""
         n = len(self.edges) + 1
-        return [*(f"part {i + 1} of {n} by foretold coverage" for i in range(n - 1)), RISKY]
+        middle = (f"part {i + 1} of {n} by predicted coverage" for i in range(1, n - 1))
+        return ["the rows with the highest predicted coverage", *middle, LOWEST_PREDICTED]
 
 
-RISKY = "the part marked as risky"
+LOWEST_PREDICTED = "the rows with the lowest predicted coverage"
 
 
 @part("regions")

@@ -151,7 +151,7 @@ def load_repair(path: Path | str) -> SavedRepair:
     Raises
     ------
     InputError
-        For a file that is no saved repair, was changed after it was written, or is of a later format.
+        For a file that is not a saved repair, was changed after it was written, or is of a later format.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Repair(SavedRepair):
     changes : tuple of Change
         Paired comparisons on those rows: all of them, every slice, the price in size.
     trials : tuple of Trial
-        The candidates, compared on rows kept for the choice.
+        The candidates, compared on the selection rows.
     shift : Shift or None
         What was found about the features of new rows, where some were given.
     """
@@ -237,6 +237,7 @@ class Repair(SavedRepair):
                 "left": [str(finding) for finding in self.left],
                 "rows": self.after.rows,
                 "before": self.before.to_dict()["verdict"],
+                "faults_shown": "after",
                 "changes": [change.to_dict() for change in self.changes],
                 "candidates": [trial.to_dict() for trial in self.trials],
             }
@@ -300,5 +301,5 @@ def _trial_lines(trials: tuple[Trial, ...]) -> list[str]:
     if not trials:
         return []
     order = sorted(trials, key=lambda t: (not t.chosen, t.shortfall, t.mean_size or 0.0))[:_SHOWN_TRIALS]
-    lines = [f"{len(trials)} candidates were compared on {trials[-1].rows} rows kept for the choice:"]
+    lines = [f"{len(trials)} candidates were compared on {trials[-1].rows} selection rows:"]
     return lines + [f"  {'*' if t.chosen else ' '} {t}" for t in order]

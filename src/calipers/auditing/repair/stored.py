@@ -69,7 +69,7 @@ def stored_text(content: dict[str, Any]) -> str:
 
 
 def read_stored(path: Path | str) -> dict[str, Any]:
-    """The document of a file, refused when it is no repair, of a later format, or changed."""
+    """The document of a file, refused when it is not a repair, of a later format, or changed."""
     place = Path(path)
     place = place / "repair.json" if place.is_dir() else place
     try:
@@ -87,7 +87,7 @@ def read_stored(path: Path | str) -> dict[str, Any]:
         )
     if document.get("sha256") != _checksum(document):
         raise InputError(
-            f"{place} was changed after it was written: its checksum does not fit. "
+            f"{place} was changed after it was written: its checksum does not match. "
             "Take the file as it was saved, or repair again."
         )
     return document

@@ -98,7 +98,7 @@ def used_cells(partition: Partition, shared: np.ndarray, n: int, rows: Rows) -> 
     if (cells < 0).any():
         warn(
             f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
-            "they get everything.", UnseenGroupWarning,
+            "they get all labels, or (-inf, inf).", UnseenGroupWarning,
         )  # fmt: skip
     return np.asarray(np.append(shared, n - 1)[cells])  # -1 reads the appended one
 

@@ -1,7 +1,7 @@
 """Files of predictions, from their names to checked rows.
 
 The table of formats says how each kind of file is scanned and written, the readers read any range of rows,
-the roles say which column is what, and pieces hand on blocks of rows. A file is opened for reading only. What
+the roles say which column is what, and pieces yield blocks of rows. A file is opened for reading only. What
 cannot be read, is empty or does not fit into memory gets one sentence with the remedy.
 """
 

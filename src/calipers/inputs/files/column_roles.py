@@ -198,6 +198,11 @@ def assign_roles(
     if has_outcomes and not found.keys() & {"y_true", "covered", "pit", "loss"}:
         raise _no_column(FIELDS[0], choice.patterns(FIELDS[0]), columns, place)
     unknown = [label for label, _ in found.get("X", {}) if label]
+    odd = next((name for name in unknown if name.startswith(("lower@", "upper@"))), None)
+    if odd is not None and "X" not in choice.chosen:
+        raise InputError(
+            f"column {odd!r} of {place} states no level: after '@' stands the allowed miscoverage, lower@0.1."
+        )
     if arrays and unknown and "X" not in choice.chosen:
         raise InputError(
             f"{place} holds an array {unknown[0]!r} that an audit does not take; "
@@ -221,7 +226,7 @@ def _with_other_names(columns: Sequence[str], choice: ColumnChoice, arrays: Coll
 
 
 def _match(columns: Iterable[str], single: Field, choice: ColumnChoice) -> dict[Key, str]:
-    """The columns of one field; for features that nobody chose, all that are left."""
+    """The columns of one field; for features that were not chosen, all that are left."""
     if single.layout == "rest" and single.name not in choice.chosen:
         return {(column, None): column for column in columns}
     found: dict[Key, str] = {}
@@ -313,7 +318,7 @@ def _no_column(single: Field, patterns: Sequence[str], columns: Sequence[str], p
     if len(columns) == 1:
         mark = next((mark for mark in _SEPARATORS if mark in columns[0]), None)
         if mark is not None:
-            return InputError(f"{said} Its cells seem to be separated by {_SEPARATORS[mark]}: say --sep.")
+            return InputError(f"{said} Its cells seem to be separated by {_SEPARATORS[mark]}: use --sep.")
     return InputError(
         f"{said} Name the column of true outcomes with --y." if single.name == "y_true" else said
     )

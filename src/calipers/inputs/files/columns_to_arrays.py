@@ -19,6 +19,7 @@ from calipers.inputs.joined_columns import joined
 if TYPE_CHECKING:
     import polars as pl
 
+_PLAIN_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _DECIMAL_COMMA = re.compile(r"^\s*[+-]?\d+,\d+\s*$")
 _NEEDED = {"numbers": "numbers", "flags": "true and false, or 1 and 0"}
 
@@ -240,12 +241,15 @@ def _is_array(series: pl.Series) -> bool:
 
 
 def _bad_cell(series: pl.Series) -> str:
-    """The first cell that is no number, where it is, and the remedy for a decimal comma."""
+    """The first cell that is not a number, where it is, and the remedy for a decimal comma."""
     import polars as pl
 
     if series.dtype != pl.String:
         return f"got {series.dtype} (first value {series.drop_nulls()[0]!r})."
     wrong = series.is_not_null() & series.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+    if not wrong.any():
+        # Such as nan and Infinity, which one can read and the types of a csv file cannot.
+        wrong = series.is_not_null() & ~series.str.contains(_PLAIN_NUMBER)
     if not wrong.any():
         return f"got numbers as text ({series.drop_nulls()[0]!r})."
     row = int(wrong.arg_max() or 0)
@@ -285,7 +289,7 @@ def _converter(y: np.ndarray) -> Callable[[str], Any]:
     return float if y.dtype.kind == "f" else str
 
 
-# A text column with this share of distinct values names its rows; it is no feature.
+# A text column with this share of distinct values names its rows; it is not a feature.
 _IDENTIFIER_SHARE = 0.5
 _IDENTIFIER_ROWS = 50
 

@@ -29,6 +29,9 @@ def scan_delimited(path: str, storage: Mapping[str, Any], separator: str) -> Ope
         twice = next((name for name in header if header.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"{path} has two columns called {twice!r}. Give every column a name of its own.")
+    blank = next((name for name in schema if name != name.strip()), None)
+    if blank is not None:
+        raise InputError(f"column {blank!r} of {path} has blanks around its name. Write cells without them.")
     # With the types said, they are not looked for again whenever some rows are read.
     return Opened(pl.scan_csv(address, schema=schema, **options))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +37,7 @@ def _of_system(path: str, ask: Callable[[], T]) -> T:
         return ask()
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        raise InputError(f"...{path[-60:]!r} is no name of a file ({said}).") from None
+        raise InputError(f"...{path[-60:]!r} is not a file name ({said}).") from None
 
 
 def _of_pattern(path: Path) -> list[str]:
@@ -52,12 +54,13 @@ def distinct(files: Iterable[str]) -> list[str]:
     Examples
     --------
     >>> from calipers.inputs.files.file_patterns import distinct
-    >>> distinct(["logs/a.csv", "logs/./a.csv", "s3://bucket/a.csv"])
+    >>> distinct(["logs/a.csv", "logs/../logs/a.csv", "s3://bucket/a.csv"])
     ['logs/a.csv', 's3://bucket/a.csv']
     """
     known: dict[str, str] = {}
     for file in files:
-        known.setdefault(file if "://" in file else str(Path(file).absolute()), file)
+        place = file if "://" in file else _of_system(file, partial(os.path.realpath, file))
+        known.setdefault(place, file)
     return list(known.values())
 
 

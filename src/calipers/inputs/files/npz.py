@@ -62,7 +62,9 @@ def _members(path: str) -> Iterator[tuple[str, np.ndarray]]:
                 )
                 shape, _, dtype = header(file)
                 if dtype.hasobject:
-                    raise InputError(f"{path} could not be read as npz: it is no archive of plain arrays.")
+                    raise InputError(
+                        f"{path} could not be read as npz: it is not an archive of plain arrays."
+                    )
                 if int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
                     raise InputError(f"{path} is damaged: {member.filename} is shorter than it says.")
             with archive.open(member) as file:

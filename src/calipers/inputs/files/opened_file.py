@@ -29,7 +29,8 @@ def unmapped(path: str) -> str:
     """The address by which polars reads a local file instead of mapping it into memory.
 
     A mapped file that another program cuts off ends the process (SIGBUS). By its address a file is read as
-    one at a distance is, and its name is no pattern. Windows does not let mapped files be cut.
+    one at a distance is, and its name is not a pattern; polars refuses an address with ``..`` in it. Windows
+    does not let mapped files be cut.
 
     Examples
     --------
@@ -37,4 +38,4 @@ def unmapped(path: str) -> str:
     >>> unmapped("s3://bucket/rows.csv"), unmapped("/data/rows 1.csv")
     ('s3://bucket/rows.csv', 'file:///data/rows%201.csv')
     """
-    return path if "://" in path or os.name == "nt" else Path(path).absolute().as_uri()
+    return path if "://" in path or os.name == "nt" else Path(os.path.realpath(path)).as_uri()

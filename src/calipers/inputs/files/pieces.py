@@ -58,7 +58,7 @@ class FilePiece:
         return replace(self, trusted=True)
 
     def blocks(self) -> Iterator[Rows]:
-        """Read the range part by part, only the columns with a role, and hand it on block by block."""
+        """Read the range part by part, only the columns with a role, and yield it block by block."""
         start = self.start
         for frame in self.frames():
             found = columns_to_arrays(frame, self.roles, place=self.path, whole=False)

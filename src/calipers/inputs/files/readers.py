@@ -84,7 +84,9 @@ def _require_file(path: str) -> None:
         raise InputError(f"{path} does not exist.")
     format_of(path)
     if not place.is_file():
-        raise InputError(f"{path} is no file but a pipe, a socket or a device. Write its content to a file.")
+        raise InputError(
+            f"{path} is not a file but a pipe, a socket or a device. Write its content to a file."
+        )
     if place.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes). Write the predictions to it again.")
 
@@ -144,8 +146,10 @@ class PolarsReader(Reader):
 
         # pl.len() of a csv file by its address counts lines of a copy that polars keeps, which may be old.
         counted = pl.nth(0).null_count() + pl.nth(0).count() if self.separated else pl.len()
+        # Where only some columns are read, polars passes over cells beyond the header: all are read once.
+        flags = pl.QueryOptFlags(projection_pushdown=not self.separated)
         count = self.lazy.select(counted)
-        return int(guarded(self.path, lambda: count.collect(engine="streaming")).item())
+        return int(guarded(self.path, lambda: count.collect(engine="streaming", optimizations=flags)).item())
 
     def read(self, start: int, rows: int, columns: Sequence[str]) -> pl.DataFrame:
         """A range of rows of some columns."""
@@ -186,15 +190,17 @@ def _plain(lazy: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _refuse_unreadable(path: str) -> None:
-    """Refuse what unpacks to far too much, and text in an encoding nobody reads here."""
+    """Refuse what unpacks to far too much, and text in an unsupported encoding."""
     refuse_bomb(path)
     kind, compression = format_of(path)
     if not kind.is_text or "://" in path:
         return
     with open_packed(path, compression) as file:
-        first = file.read(64)
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in first:
+        first = file.read(4096)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in first[:64]:
         raise InputError(f"{path} is written in UTF-16. Save it as UTF-8.")
+    if b"\r" in first and b"\n" not in first:
+        raise InputError(f"the lines of {path} end in a carriage return alone. Save it with line feeds.")
 
 
 def kind_of(dtype: Any) -> str:
@@ -259,6 +265,11 @@ def _in_our_words(path: str, error: Exception) -> str:
             f"column {cell[2]!r} of {path} holds {cell[1]!r}, which is not of the kind of its first "
             f"{TYPE_ROWS} values. Correct the cell, or write the file as parquet."
         )
+    if cell := re.search(r"conversion from `[iu]128` .*? in column '(.*?)'", said):
+        return (
+            f"column {cell[1]!r} of {path} holds whole numbers of more than 64 bits. "
+            "Divide them, or write them with a decimal point."
+        )
     if "more fields than defined" in said:
         return (
             f"{path} has a line with more cells than its header. Where cells are separated by ';' or tabs, "
@@ -268,7 +279,7 @@ def _in_our_words(path: str, error: Exception) -> str:
         return f"{path} is not written in UTF-8. Save it as UTF-8."
     said = " ".join(said.split("\n\n", maxsplit=1)[0].split())[:160].rstrip(".") or type(error).__name__
     if isinstance(error, zipfile.BadZipFile) or "allow_pickle" in said or "magic string" in said:
-        said = "it is no archive of plain arrays"
+        said = "it is not an archive of plain arrays"
     return (
         f"{path} could not be read as {format_of(path)[0].name} ({said}). "
         "Check that it is complete and that its ending says what it is."

@@ -1,6 +1,6 @@
 """Options of remote storage, said once: polars, which reads, and fsspec, which lists, call them differently.
 
-Whoever writes ``key`` and ``secret`` (s3fs) and whoever writes ``aws_access_key_id`` and
+Users of ``key`` and ``secret`` (s3fs) and users of ``aws_access_key_id`` and
 ``aws_secret_access_key`` (polars) means the same; each reader gets its own words. Options of stores other
 than S3, and words that are not known here, are passed on as they are.
 """

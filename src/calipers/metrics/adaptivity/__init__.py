@@ -1,11 +1,11 @@
 """Is it wider exactly where the case is harder? Coverage and size along difficulty."""
 
 from calipers.metrics.adaptivity.concordance import difficulty_concordance
+from calipers.metrics.adaptivity.coverage_violation import escv, rank_cv, sscv, t_cv
 from calipers.metrics.adaptivity.rank_gaps import deficit, excess
 from calipers.metrics.adaptivity.ranks import true_rank
-from calipers.metrics.adaptivity.regression import width_against_error
-from calipers.metrics.adaptivity.size import rank_ss, t_ss
-from calipers.metrics.adaptivity.violation import escv, rank_cv, sscv, t_cv
+from calipers.metrics.adaptivity.size_and_difficulty import rank_ss, t_ss
+from calipers.metrics.adaptivity.width_and_error import width_against_error
 
 __all__ = [
     "deficit",

@@ -12,7 +12,7 @@ from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw, effective_quantile, effective_rows
 from calipers.inputs import check_confidence, check_count
-from calipers.metrics.adaptivity.size import difficulty_columns, repeated
+from calipers.metrics.adaptivity.size_and_difficulty import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.equal_values import EQUAL
 from calipers.metrics.states.all_rows import in_content_order
@@ -21,8 +21,9 @@ from calipers.results import Estimate
 _NULL_LEVEL = 0.95
 # Sums of whole numbers below this are exact in single precision.
 _EXACT_IN_SINGLE = 2.0**24
-# With so many times more rows than a pair holds the product is sparse; numbers of a dense one made at once.
-_SPARSE, _CELLS = 12, 1 << 21
+# With so many times more rows than a pair holds pairs are sparse. Numbers of a dense product made at once;
+# random ones so few that they stay near the processor.
+_SPARSE, _CELLS, _NEAR = 12, 1 << 21, 1 << 15
 
 
 def difficulty_concordance(
@@ -111,67 +112,83 @@ def difficulty_concordance(
     pairs = draw_pairs(rank.size, m, draws, rng)
     shuffled = np.tile(width, (check_count(n_permutations, name="n_permutations"), 1))
     rng.permuted(shuffled, axis=1, out=shuffled)
-    harder = harder_first(np.vstack([rank, width, shuffled]), pairs)
+    harder = harder_first(np.vstack([rank, width, shuffled]), pairs, m)
     agree = harder[:, 1:] == harder[:, :1]
     hits, law = agree[:, 0].copy(), SimulatedLaw(np.count_nonzero(agree[:, 1:], axis=0))
     line = _Correlation.of(rank, width)
-    return _estimate(hits, pairs, law, line, rank.size, check_confidence(confidence))
+    error = max(_row_error(hits, pairs, m), line.share_error)
+    return _estimate(hits, error, m, law, line, rank.size, check_confidence(confidence))
 
 
-def draw_pairs(n: int, m: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """(draws, 2, m) row numbers of disjoint groups, cut from random orders of all rows."""
+def draw_pairs(n: int, m: int, draws: int, rng: np.random.Generator) -> Any:
+    """Random pairs of disjoint groups of m rows as signs (draws, n): 1 in the first group, -1 in the second.
+
+    Pairs are cut from random orders of all rows. Others are 0, and not stored where groups hold few rows.
+    """
     per_order = n // (2 * m)
-    orders = -(-draws // per_order)
-    shuffled = rng.permuted(np.broadcast_to(np.arange(n), (orders, n)), axis=1)
-    return np.asarray(shuffled[:, : per_order * 2 * m].reshape(-1, 2, m)[:draws])
+    if per_order == 1:
+        return _one_pair_of_each(n, m, draws, rng)
+    orders = np.broadcast_to(np.arange(n), (-(-draws // per_order), n))
+    rows = rng.permuted(orders, axis=1)[:, : per_order * 2 * m].reshape(-1, 2 * m)[:draws]
+    signs = np.repeat(np.array([1, -1], dtype=np.int8), m)
+    if n > _SPARSE * 2 * m:
+        from scipy.sparse import csr_array
+
+        starts = np.arange(0, rows.size + 1, 2 * m)
+        signs = np.tile(signs.astype(np.float32), draws)  # the product sorts the rows of every other type
+        return csr_array((signs, rows.reshape(-1), starts), (draws, n))
+    table = np.zeros((draws, n), dtype=np.int8)
+    # Places in the flat table: half the time of pairs of row and column.
+    table.reshape(-1)[rows + np.arange(0, table.size, n)[:, None]] = signs
+    return table
 
 
-def harder_first(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _one_pair_of_each(n: int, m: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """The pairs of `draw_pairs` where an order holds one: random numbers up to the m-th, and to the 2m-th."""
+    table, step = np.empty((draws, n), dtype=np.int8), max(1, _NEAR // n)
+    for start in range(0, draws, step):
+        signs = table[start : start + step]
+        keys = rng.random(signs.shape)
+        ordered = np.sort(keys, axis=1)
+        first, both = ((keys <= ordered[:, k - 1, None]).view(np.int8) for k in (m, 2 * m))
+        np.subtract(first, both - first, out=signs)
+    return table
+
+
+def harder_first(values: np.ndarray, pairs: Any, m: int) -> np.ndarray:
     """Whether the first group's total is at most the second's, equal up to rounding counting as equal.
 
-    Of columns (k, n) and pairs of groups (draws, 2, m), as (draws, k).
+    Of columns (k, n) and pairs of groups of m rows (draws, n), as (draws, k).
     """
-    signs = np.broadcast_to(np.array([1.0, -1.0])[:, None], pairs.shape[1:]).reshape(-1)
-    gaps = _group_sums(values, pairs, signs)
+    gaps = _group_sums(values, pairs, m)
     # Totals lie between m times the smallest and the largest value of their column: most gaps are decided.
-    least, most = (EQUAL * pairs.shape[2] * end(values, axis=1) for end in (np.min, np.max))
+    least, most = (EQUAL * m * end(values, axis=1) for end in (np.min, np.max))
     if gaps.dtype == np.float32:
         # These gaps are whole numbers: whole limits decide them alike, in their own precision.
         least, most = (np.floor(end).astype(np.float32) for end in (least, most))
     if np.array_equal(least, most) or not np.any((gaps > least) & (gaps <= most)):
         return np.asarray(gaps <= least)
     # For totals that are not negative the larger of the two is (sum + |difference|) / 2.
-    larger = (_group_sums(values, pairs, np.abs(signs)) + np.abs(gaps)) / 2
+    larger = (_group_sums(values, abs(pairs), m) + np.abs(gaps)) / 2
     return np.asarray(gaps <= EQUAL * larger)
 
 
-def _group_sums(values: np.ndarray, pairs: np.ndarray, signs: np.ndarray) -> np.ndarray:
+def _group_sums(values: np.ndarray, pairs: Any, m: int) -> np.ndarray:
     """Sums of each column's signed entries over the rows of each pair: one product of matrices.
 
-    A product adds a hundred times as fast as a gather; it is sparse where groups hold few of the rows.
+    A product adds a hundred times as fast as a gather.
     """
-    (k, n), rows = values.shape, pairs.reshape(len(pairs), -1)
-    reach = 2.0 * signs.size * float(np.abs(values).max())
+    (k, n), reach = values.shape, 4.0 * m * float(np.abs(values).max())
     # Whole numbers are exact in half the width.
     narrow = reach < _EXACT_IN_SINGLE and bool(np.all(values == np.floor(values)))
     columns = np.ascontiguousarray(values.T, dtype=np.float32 if narrow else np.float64)
-    own = signs.astype(columns.dtype)
-    if n > _SPARSE * signs.size:
-        from scipy.sparse import csr_array
-
-        starts = np.arange(0, rows.size + 1, signs.size)
-        chosen: Any = csr_array((np.tile(own, len(rows)), rows.reshape(-1), starts), (len(rows), n))
-        return np.asarray(chosen @ columns)
-    found, step = np.empty((len(rows), k), dtype=columns.dtype), max(1, min(len(rows), _CELLS // n))
-    table, places = np.empty((step, n), dtype=columns.dtype), np.arange(0, step * n, n)[:, None]
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        chosen = table[: len(part)]
-        chosen.fill(0.0)
-        # Places in the flat table: half the time of pairs of row and column.
-        chosen.reshape(-1)[part + places[: len(part)]] = own
-        np.matmul(chosen, columns, out=found[start : start + step])
-    return found
+    if not isinstance(pairs, np.ndarray):
+        return np.asarray(pairs @ columns)
+    sums, step = np.empty((len(pairs), k), dtype=columns.dtype), max(1, _CELLS // n)
+    for start in range(0, len(pairs), step):
+        part = slice(start, start + step)
+        np.matmul(pairs[part].astype(columns.dtype), columns, out=sums[part])
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +216,17 @@ class _Correlation:
 
 
 def _estimate(
-    hits: np.ndarray, pairs: np.ndarray, law: SimulatedLaw, line: _Correlation, n: int, confidence: float
+    hits: np.ndarray,
+    row_error: float,
+    group_size: int,
+    law: SimulatedLaw,
+    line: _Correlation,
+    n: int,
+    confidence: float,
 ) -> Estimate:
     draws, value = hits.size, float(np.mean(hits))
     monte_carlo = float(np.sqrt(value * (1 - value) / draws))
-    error = float(np.hypot(max(_row_error(hits, pairs, n), line.share_error), monte_carlo))
+    error = float(np.hypot(row_error, monte_carlo))
     fields = law.estimate_fields(int(hits.sum()), level=_NULL_LEVEL)
     fields["null_high"] = fields["null_high"] / draws
     low, high, reason = _interval(value, error, line.rows, draws, confidence)
@@ -220,7 +243,7 @@ def _estimate(
         reason=reason,
         details={
             "monte_carlo_error": monte_carlo,
-            "group_size": int(pairs.shape[2]),
+            "group_size": group_size,
             "effective_rows": line.rows,
             "null_subject": "a predictor whose size ignores difficulty",
         },
@@ -240,19 +263,28 @@ def _interval(
     return float(min(low, value)), float(max(high, value)), ""
 
 
-def _row_error(hits: np.ndarray, pairs: np.ndarray, n: int) -> float:
+def _row_error(hits: np.ndarray, pairs: Any, m: int) -> float:
     """Standard error over rows: infinitesimal jackknife of a U-statistic of k = 2m rows.
 
     The covariance of each row's presence with the hit, squared and summed; drawing adds
     (k/n)(1 - k/n) variance / draws to each square on average, which is taken out.
     """
-    draws, k = hits.size, pairs[0].size
-    present = np.bincount(pairs.reshape(-1), minlength=n) / draws
-    together = np.bincount(pairs[hits].reshape(-1), minlength=n) / draws
+    (draws, n), k = pairs.shape, 2 * m
+    if k == n:
+        return 0.0  # all rows are present in every pair
+    present, together = (_presence(pairs, chosen) / draws for chosen in (slice(None), hits))
     covariance = together - present * hits.mean()
     noise = n * (k / n) * (1 - k / n) * hits.var() / draws
     scale = n * (n - 1) / max(n - k, 1) ** 2
     return float(np.sqrt(max(scale * (np.sum(covariance**2) - noise), 0.0)))
+
+
+def _presence(pairs: Any, chosen: Any) -> np.ndarray:
+    """Of every row the number of chosen pairs that hold it."""
+    if isinstance(pairs, np.ndarray):
+        return np.asarray(np.count_nonzero(pairs[chosen], axis=0))
+    held = pairs.indices.reshape(pairs.shape[0], -1)[chosen]
+    return np.bincount(held.reshape(-1), minlength=pairs.shape[1])
 
 
 ENTRIES = (

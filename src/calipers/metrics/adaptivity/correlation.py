@@ -16,8 +16,9 @@ def signed_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     For a line with intercept this is r |r| with r the correlation (eq. 4); NaN where a side is constant.
     """
     dx, dy = (v - v.mean(axis=-1, keepdims=True) for v in (np.asarray(x), np.asarray(y)))
-    scale = np.sum(dx * dx, axis=-1) * np.sum(dy * dy, axis=-1)
-    product = np.sum(dx * dy, axis=-1)
+    # `einsum` needs no table of products.
+    xx, yy, product = (np.einsum("...i,...i->...", a, b) for a, b in ((dx, dx), (dy, dy), (dx, dy)))
+    scale = xx * yy
     with np.errstate(invalid="ignore", divide="ignore"):
         square = np.where(scale > 0, np.minimum(product * product / scale, 1.0), np.nan)
     return np.asarray(np.sign(product) * square)

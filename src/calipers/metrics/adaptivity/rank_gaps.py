@@ -8,7 +8,7 @@ from typing import Any
 from calipers.arrays import as_numpy, namespace
 from calipers.inference import Moments, mean_estimate
 from calipers.inputs import check_confidence
-from calipers.metrics.adaptivity.size import difficulty_columns
+from calipers.metrics.adaptivity.size_and_difficulty import difficulty_columns
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 

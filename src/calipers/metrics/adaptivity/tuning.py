@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from calipers.arrays import RandomState, generator
 from calipers.difficulty import ease
 from calipers.inputs import check_count
-from calipers.metrics.adaptivity.size import t_ss
+from calipers.metrics.adaptivity.size_and_difficulty import t_ss
 
 # Rows a bin should have, and the largest number of bins: the paper's 50.
 _ROWS, _BINS = 20, 50

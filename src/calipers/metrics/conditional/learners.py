@@ -143,7 +143,7 @@ def check_learner(
     if not (hasattr(classifier, "fit") and hasattr(classifier, "predict_proba")):
         raise InputTypeError(
             f"classifier must have fit and predict_proba, {type(classifier).__name__} has not. Hard labels "
-            "are no probabilities: wrap it in sklearn.calibration.CalibratedClassifierCV."
+            "are not probabilities: wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
     table = _with_alpha(X, features, target) if varies else _table(X, features)
     return EstimatorLearner(classifier, table, covered, target, weights)

@@ -384,7 +384,7 @@ def _table(estimates: list[Estimate], most: float | None) -> EstimateTable:
     kept = [e for e in estimates if most is None or (e.p_value is not None and e.p_value <= most)]
     notes = [str(e.details["sentence"]) for e in kept]
     if not kept:
-        notes = [f"no region failed out of {len(estimates)} tested; that is no proof of coverage everywhere"]
+        notes = [f"no region failed out of {len(estimates)} tested; that does not prove coverage everywhere"]
         notes += sorted({e.reason for e in estimates if e.reason})
     return EstimateTable({e.name: e for e in kept}, title="Where coverage fails", notes=notes)
 

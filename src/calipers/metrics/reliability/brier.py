@@ -95,7 +95,7 @@ def brier_decomposition(
     >>> f = rng.random(2000)
     >>> table = brier_decomposition(rng.random(2000) < f**2, f, random_state=0)
     >>> print(table["miscalibration"])
-    miscalibration 0.03867; a valid predictor would read up to 0.004410 (p = 0.005); an isotonic fit has no
+    miscalibration 0.03867; a valid predictor would read up to 0.004237 (p = 0.005); an isotonic fit has no
     normal law, so there is no standard error or interval
     """
     rows = check_reliability_rows(

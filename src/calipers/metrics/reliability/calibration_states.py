@@ -160,7 +160,7 @@ class CalibrationState(State):
             self.settle()
 
     def settle(self) -> None:
-        """Add the rows that were put off."""
+        """Add the rows that were deferred."""
         if self.buckets is not None:
             self.buckets.settle()
         for f, happened in self.put_off:  # by the equal buckets of [0, 1], which the kernel knows
@@ -238,7 +238,7 @@ class CalibrationState(State):
         return self
 
     def shed(self) -> None:
-        """Let go of what every worker was given; equal buckets are small, and rows kept may yet need them."""
+        """Drop what every worker was given; equal buckets are small, and rows kept may yet need them."""
         place = self.place
         super().shed()
         self.place = place if isinstance(place, EqualBuckets) else self.place

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from calipers.inference import SimulatedLaw
+from calipers.inference.binomial_draws import draw_coins
 from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.range_law import RANGE_MEAN, range_quantile, range_survival
 
@@ -33,7 +34,7 @@ FEW_SURPRISES = 100.0
 # Cells of neighbouring scores that stand for more of them; for one test, and for one of many.
 _CELLS, _CELLS_OF_MANY = 500, 100
 # Coins drawn at a time; single ones, which are drawn fastest, so few that they stay near the processor.
-_BATCH, _NEAR = 1 << 20, 1 << 17
+_BATCH, _NEAR = 1 << 20, 1 << 18
 # What is positive, and no more can be said.
 SMALLEST = float(np.finfo(float).tiny)
 
@@ -78,10 +79,10 @@ def simulated_hits(levels: ScoreLevels, n_draws: int, generator: np.random.Gener
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
         if not several.size:
-            yield generator.random((size, levels.size)) < values
+            yield draw_coins(values, size, generator)
             continue
         hits = np.empty((size, levels.size), dtype=np.int64)
-        hits[:, single] = generator.random((size, single.size)) < values[single]
+        hits[:, single] = draw_coins(values[single], size, generator)
         hits[:, several] = generator.binomial(trials[several], values[several], (size, several.size))
         yield hits
 

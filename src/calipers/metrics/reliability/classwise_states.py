@@ -74,12 +74,12 @@ class ClasswiseState(State):
         self._keep([(np.array(P), block["codes"], block.weights)] if self.kept is not None else None)
 
     def settle(self) -> None:
-        """Class after class, what was put off."""
+        """The deferred work of every class."""
         for part in self.parts.values():
             part.settle()
 
     def shed(self) -> None:
-        """Let go of what every worker was given, class after class."""
+        """Drop what every worker was given, class after class."""
         super().shed()
         for part in self.parts.values():
             part.shed()

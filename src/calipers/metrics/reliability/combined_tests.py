@@ -34,6 +34,8 @@ from calipers.results import Estimate, EstimateTable
 
 _NO_INTERVAL = "a test statistic has a null law and no interval"
 _TITLE = "Is the model calibrated?"
+# The square of any number of rows is finite when divided by it.
+_SMALLEST_DIVISOR = 1e-280
 _ABOUT = {
     "sup_interval": "shifts, and errors in one range of scores",
     "spiegelhalter": "probabilities too extreme or too timid",
@@ -116,7 +118,7 @@ def calibration_tests(
     >>> timid = 1 / (1 + ((1 - f) / f) ** 0.7)
     >>> table = calibration_tests(rng.random(1000) < f, timid, random_state=0)
     >>> [table[name].p_value for name in ("sup_interval", "spiegelhalter", "verdict")]
-    [0.016, 0.001, 0.002]
+    [0.025, 0.001, 0.003]
     """
     rows = check_reliability_rows(
         y_true, probabilities, pos_label=pos_label, sample_weight=sample_weight, classes=classes
@@ -181,6 +183,12 @@ def _linear(levels: ScoreLevels, factors: np.ndarray) -> Statistic:
     return lambda hits: np.asarray(hits.astype(np.float64) @ weights - expected)
 
 
+def _divisors(levels: ScoreLevels) -> np.ndarray:
+    """The variances of the units; those of probabilities next to 0 are raised until one can divide by them."""
+    variance = levels.unit_variance
+    return np.where(variance > 0, np.maximum(variance, _SMALLEST_DIVISOR), 0.0)
+
+
 def _spiegelhalter(levels: ScoreLevels) -> Statistic:
     slope = 1 - 2 * levels.values
     spread = math.sqrt(float(np.sum(levels.unit_variance * slope**2)))
@@ -194,7 +202,7 @@ def _hosmer_lemeshow(levels: ScoreLevels, n_groups: int) -> CalibrationStatistic
     # The middle of a block of equal scores decides its group, so that a block is never split.
     block = np.searchsorted(levels.block_ends, np.arange(levels.size))
     groups = np.minimum((n_groups * middle / mass.sum()).astype(int), n_groups - 1)[block]
-    variance = np.bincount(groups, levels.unit_variance, minlength=n_groups)
+    variance = np.bincount(groups, _divisors(levels), minlength=n_groups)
     kept = np.flatnonzero(variance > 0)
     if not kept.size:
         return CalibrationStatistic("hosmer_lemeshow", lambda hits: np.zeros(hits.shape[0]), lambda _: 1.0)
@@ -211,7 +219,7 @@ def _recalibration(levels: ScoreLevels) -> Statistic:
     logits = special.logit(np.where(inner, levels.values, 0.5))
     design = np.column_stack([inner, inner * logits])
     # A constant score has one direction only; the pseudo-inverse leaves the other out.
-    information = design.T @ (design * levels.unit_variance[:, None])
+    information = design.T @ (design * _divisors(levels)[:, None])
     inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
     scores = _linear(levels, design)
     return lambda hits: np.einsum("bi,ij,bj->b", scores(hits), inverse, scores(hits))

@@ -21,7 +21,7 @@ class BucketSums:
     """Sums over the rows of every bucket, and its smallest and largest score.
 
     What belongs to a bucket lies together, eight numbers of one line of the processor's memory, which is how
-    compiled kernels fill it. Sums that numpy adds lie column by column until somebody looks at them.
+    compiled kernels fill it. Sums that numpy adds lie column by column until they are read.
     """
 
     # rises, falls, weight, weighted score, weighted outcome, weighted squared residual

@@ -12,6 +12,7 @@ from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inputs import check_same_length, check_vector
 from calipers.inputs.option_checks import check_range
+from calipers.metrics.selective.bounded_tests import LossSums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +25,8 @@ class KeptRows:
         Distinct certainties, falling.
     rows : integer array (B,)
         Rows with at least that certainty.
-    loss : float array (B,)
-        Sum of their losses, scaled to [0, 1].
+    loss, squares : float arrays (B,)
+        Sums of their losses, scaled to [0, 1], and of the squares of these.
     low, high : float
         The range of a loss.
     is_binary : bool
@@ -37,6 +38,7 @@ class KeptRows:
     certainty: np.ndarray
     rows: np.ndarray
     loss: np.ndarray
+    squares: np.ndarray
     low: float
     high: float
     is_binary: bool
@@ -46,6 +48,10 @@ class KeptRows:
     def n(self) -> int:
         """All rows."""
         return int(self.rows[-1])
+
+    def sums(self, at: Any = slice(None)) -> LossSums:
+        """Rows, losses and their squares of some blocks."""
+        return LossSums(self.rows[at], self.loss[at], self.squares[at], self.is_binary)
 
     @property
     def means(self) -> np.ndarray:
@@ -111,7 +117,9 @@ def _kept(scaled: np.ndarray, sure: np.ndarray, low: float, high: float, dtype: 
     ordered = sure[order]
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     is_binary = bool(np.all((scaled == 0) | (scaled == 1)))
-    return KeptRows(ordered[ends], ends + 1, np.cumsum(scaled[order])[ends], low, high, is_binary, dtype)
+    losses = scaled[order]
+    sums, squares = (np.cumsum(part)[ends] for part in (losses, losses**2))
+    return KeptRows(ordered[ends], ends + 1, sums, squares, low, high, is_binary, dtype)
 
 
 def best_order(loss: Any, kept: KeptRows) -> KeptRows:

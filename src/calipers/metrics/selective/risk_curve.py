@@ -56,7 +56,8 @@ def selective_risk(
     Points: every distinct certainty when there are at most 100, otherwise the last one within each eightieth
     of the rows, and within a half, a quarter, ... of the first eightieth. Given the next row, the rows kept
     are independent draws from all that are more certain, so that each point has an exact bound:
-    Clopper-Pearson for losses at the two ends of their range, Hoeffding-Bentkus otherwise. The band
+    Clopper-Pearson for losses at the two ends of their range, Hoeffding-Bentkus or, where losses vary little,
+    empirical Bernstein otherwise. The band
     divides the error among the points and both sides (Bonferroni): it holds for any certainty,
     monotone or not, and is conservative, because neighbouring points share rows. Cost: one sort.
 
@@ -80,21 +81,19 @@ def selective_risk(
     kept = check_kept_rows(loss, certainty, loss_range)
     level = check_confidence(confidence)
     at = curve_points(kept)
-    rows, sums = kept.rows[at], kept.loss[at]
+    rows, sums = kept.rows[at], kept.sums(at)
     error = (1.0 - level) / (2 * len(at))
-    high = upper_bounds(sums, rows, error, is_binary=kept.is_binary)
-    low = 1.0 - upper_bounds(rows - sums, rows, error, is_binary=kept.is_binary)
-    bound = "Clopper-Pearson" if kept.is_binary else "Hoeffding-Bentkus"
+    high, low = upper_bounds(sums, error), 1.0 - upper_bounds(sums.opposite(), error)
     return Curve(
         name="selective risk",
         x=rows / kept.n,
-        y=kept.in_units(sums / rows),
+        y=kept.in_units(sums.loss / rows),
         low=kept.in_units(np.maximum(low, 0.0)),
         high=kept.in_units(np.minimum(high, 1.0)),
         confidence=level,
         x_label="share of rows kept",
         y_label="mean loss of the rows kept",
-        method=f"mean loss of the most certain rows; band over {len(at)} points ({bound}, Bonferroni)",
+        method=f"mean loss of the most certain rows; band over {len(at)} points ({sums.method}, Bonferroni)",
         details={
             "thresholds": kept.certainty[at],
             "rows": rows,

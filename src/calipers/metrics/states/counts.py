@@ -15,12 +15,12 @@ from calipers.exceptions import InputError
 from calipers.inference.state import Result, State
 from calipers.inputs import Weights
 from calipers.inputs.categorical import Categorical
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import Column, Rows
 from calipers.inputs.weights import are_whole
 
 Row = tuple[Any, ...]
 
-# Beyond this many distinct rows the columns are not discrete and the table is no summary.
+# Beyond this many distinct rows the columns are not discrete and the table is not a summary.
 MAX_DISTINCT = 2_000_000
 
 
@@ -31,8 +31,8 @@ class CountState(State):
     ----------
     function : callable
         The public metric; takes the columns and ``sample_weight``.
-    columns : tuple of str
-        Its data arguments, in order, as columns of a block.
+    columns : tuple of str or callable
+        Its data arguments, in order, as columns of a block, or functions of a block that give one.
     options : dict
         Its keyword arguments.
     """
@@ -40,7 +40,7 @@ class CountState(State):
     __slots__ = ("columns", "counts", "function", "options", "whole")
 
     def __init__(
-        self, function: Callable[..., Result], columns: tuple[str, ...], options: dict[str, Any]
+        self, function: Callable[..., Result], columns: tuple[Column, ...], options: dict[str, Any]
     ) -> None:
         self.function, self.columns, self.options = function, columns, options
         # Weight and squared weight of every distinct row, and whether all weights were whole.
@@ -48,9 +48,10 @@ class CountState(State):
         self.whole = True
 
     @property
-    def needs(self) -> frozenset[str]:
-        """Its columns."""
-        return frozenset(self.columns) | {"sample_weight"}
+    def needs(self) -> frozenset[str] | None:
+        """Its columns; None where one is a function of the rows."""
+        names = [column for column in self.columns if isinstance(column, str)]
+        return frozenset(names) | {"sample_weight"} if len(names) == len(self.columns) else None
 
     def absorb(self, block: Rows) -> None:
         """Count the distinct rows of the block."""
@@ -68,7 +69,7 @@ class CountState(State):
         self.whole = self.whole and are_whole(block.weights)
         if len(self.counts) > MAX_DISTINCT:
             raise InputError(
-                f"{', '.join(self.columns)} take more than {MAX_DISTINCT:,} distinct combinations; "
+                f"{', '.join(map(str, self.columns))} take more than {MAX_DISTINCT:,} distinct combinations; "
                 f"{self.function.__name__} over many rows needs discrete columns."
             )
 

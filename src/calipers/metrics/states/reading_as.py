@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from calipers.inference.state import State
-from calipers.inputs.rows import Rows
+from calipers.inputs.rows import Column, Rows
 
 
 class ReadingAs(State):
@@ -24,7 +24,7 @@ class ReadingAs(State):
 
     __slots__ = ("level", "reads", "state")
 
-    def __init__(self, state: State, level: int, reads: Mapping[str, str] | None = None) -> None:
+    def __init__(self, state: State, level: int, reads: Mapping[str, Column] | None = None) -> None:
         self.state, self.level, self.reads = state, level, dict(reads or {})
 
     @property
@@ -33,24 +33,26 @@ class ReadingAs(State):
         needs = self.state.needs
         if needs is None:
             return None
-        found = {self.reads.get(name, name) for name in needs}
+        if any(callable(read) for read in self.reads.values()):  # what a function looks at is not known
+            return None
+        found = {str(self.reads.get(name, name)) for name in needs}
         # Whether a set is empty is seen from its size.
-        return frozenset(found | {self.reads.get("size", "empty")} if "empty" in needs else found)
+        return frozenset(found | {str(self.reads.get("size", "empty"))} if "empty" in needs else found)
 
     def fresh(self) -> Self:
         """An empty state of the same pass and level."""
         return type(self)(self.state.fresh(), self.level, self.reads)
 
     def absorb(self, block: Rows) -> None:
-        """Hand the block on, at the level."""
+        """Pass the block on, at the level."""
         self.state.absorb(block.at(self.level, self.reads))
 
     def settle(self) -> None:
-        """Do what the state put off."""
+        """Do the deferred work of the state."""
         self.state.settle()
 
     def shed(self) -> None:
-        """Let go of what every worker was given."""
+        """Drop what every worker was given."""
         self.state.shed()
 
     def regain(self, given: Self) -> None:

@@ -20,7 +20,7 @@
     const shown = roles.filter((pair) => pair.join(" ").toLowerCase().includes(wanted));
     at("columns").replaceChildren(...shown.map(([name, role]) => {
       const row = made("tr");
-      row.append(made("td", name), made("td", role));
+      row.append(made("td", name), made("td", role || "not recognised"));
       return row;
     }));
     at("count").textContent = shown.length === roles.length ? roles.length + " columns" : shown.length + " of " + roles.length + " columns";

@@ -316,7 +316,7 @@ ORDERS = {
     "a guarantee does not buy three per cent": (
         [trial("a", 0.0, 1.0), trial("b", 0.0, 1.03, guaranteed=2)], {"CAL202"}, [0, 1]
     ),
-    "the plainest where no slice was broken": (
+    "the simplest where no slice was broken": (
         [trial("a", 0.0, 1.0), trial("b", 0.0, 1.0, guaranteed=2)], {"CAL101"}, [0, 1]
     ),
     "then those that are able, by shortfall": (

@@ -133,9 +133,11 @@ def test_groups_that_do_not_matter_do_not_hide_the_risky_rows() -> None:
     rows = risky_features(4000, 0)
     repaired = calipers.audit(**rows, random_state=0).repair()
     without = calipers.audit(**{k: v for k, v in rows.items() if k != "groups"}, random_state=0).repair()
-    risky, other = (next(c for c in found.changes if "risky" in c.measure) for found in (repaired, without))
+    risky, other = (
+        next(c for c in found.changes if "lowest predicted" in c.measure) for found in (repaired, without)
+    )
     assert float(risky.before) < 0.7
-    # Nothing is promised for rows that a model marks as risky; groups that do not matter must not make it
+    # Nothing is promised for rows with the lowest predicted coverage; groups that do not matter must not make it
     # worse: three standard deviations of a share of a fifth of 1000 calibration and 2000 untouched rows.
     assert float(risky.after) > float(risky.before) + 0.05
     assert float(risky.after) > float(other.after) - 3 * np.sqrt(0.09 / 200 + 0.09 / 400)

@@ -240,3 +240,11 @@ def test_a_slope_without_surprises_has_a_reason_instead_of_an_interval():
             assert e.value is not None
             assert (e.low is None) == (e.p_value is None) == (expected == 1.0)
             assert ("surprises" in (e.reason or "")) == (expected == 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stated", [5e-324, 1e-310, 1e-200])
+def test_probabilities_next_to_zero_are_tested_without_overflow(stated):
+    found = calibration_tests(np.arange(24) % 2, np.full(24, stated), random_state=0)
+    assert all(np.isfinite(estimate.value) for estimate in found.values())
+    assert found["verdict"].p_value == 0.001

@@ -9,7 +9,7 @@ from scipy import stats
 import calipers
 from calipers.exceptions import InputError
 from calipers.metrics import selective_risk, selective_threshold
-from calipers.metrics.selective.bounded_tests import mean_p_value, upper_bounds
+from calipers.metrics.selective.bounded_tests import LossSums, mean_p_value, upper_bounds
 from calipers.metrics.selective.certified_share import sequence_starts
 from calipers.metrics.selective.kept_rows import check_kept_rows
 from calipers.results.serialization import encode
@@ -24,24 +24,30 @@ def rows(n=400, levels=None, seed=0, *, binary=True):
 
 
 def blocks(loss, certainty):
-    """Per distinct certainty, falling: it, the rows at least as certain and the sum of their losses."""
+    """Per distinct certainty, falling: it, the rows at least as certain and their losses."""
     found = []
     for value in sorted(set(certainty.tolist()), reverse=True):
         kept = [float(x) for x, c in zip(loss, certainty, strict=True) if c >= value]
-        found.append((value, len(kept), math.fsum(kept)))
+        found.append((value, len(kept), kept))
     return found
 
 
-def p_value(total, n, risk, *, binary):
-    """Binomial tail, or the smaller of the bounds of Hoeffding and Bentkus, by their formulas."""
+def p_value(losses, risk, *, binary):
+    """Binomial tail; or twice the smallest of the bounds of Hoeffding, Bentkus and twelve bettors."""
+    total, n = math.fsum(losses), len(losses)
     tail = stats.binom.cdf(math.ceil(total - 1e-9), n, risk)
     if binary:
         return tail
-    mean = total / n
-    if mean >= risk:
-        return 1.0
-    rest = (1 - mean) * math.log((1 - mean) / (1 - risk))
-    return min(1.0, math.e * tail, math.exp(-n * ((mean * math.log(mean / risk) if mean else 0.0) + rest)))
+    mean, blind = total / n, 1.0
+    if mean < risk:
+        rest = (1 - mean) * math.log((1 - mean) / (1 - risk))
+        kl = (mean * math.log(mean / risk) if mean else 0.0) + rest
+        blind = min(math.e * tail, math.exp(-n * kl))
+    capital = 0.0
+    for rate in 0.5 ** np.arange(1, 13):
+        cost = -math.log(1 - rate) - rate
+        capital += math.prod(math.exp(rate * (risk - x) - cost * (x - risk) ** 2) for x in losses) / 12
+    return min(1.0, 2 * min(blind, 1 / capital))
 
 
 def certified(loss, certainty, risk, delta, *, binary):
@@ -49,11 +55,11 @@ def certified(loss, certainty, risk, delta, *, binary):
     steps, n = blocks(loss, certainty), len(loss)
     starts = sequence_starts(n, risk, delta)
     carried, best, walking = 0.0, 0, False
-    for at, (_, kept, total) in enumerate(steps):
+    for at, (_, kept, losses) in enumerate(steps):
         following = steps[at + 1][1] if at + 1 < len(steps) else math.inf
         here = sum(kept <= start < following for start in starts)
         carried = (carried if walking else 0.0) + here * delta / len(starts)
-        walking = carried > 0 and p_value(total, kept, risk, binary=binary) <= carried
+        walking = carried > 0 and p_value(losses, risk, binary=binary) <= carried
         best = kept if walking else best
     return best / n
 
@@ -75,12 +81,12 @@ def test_the_certified_share_is_what_the_sequences_reach(binary, levels, risk):
 def test_the_curve_is_the_mean_loss_of_the_rows_at_least_as_certain():
     loss, certainty = rows(levels=12)
     curve = selective_risk(loss, certainty, confidence=0.9)
-    for at, (value, kept, total) in enumerate(blocks(loss, certainty)):
+    for at, (value, kept, losses) in enumerate(blocks(loss, certainty)):
         assert curve.details["thresholds"][at] == value
         assert curve.x[at] == pytest.approx(kept / 400)
-        assert curve.y[at] == pytest.approx(total / kept)
+        assert curve.y[at] == pytest.approx(math.fsum(losses) / kept)
         # Twelve points and two sides share the error of 0.1.
-        exact = stats.binomtest(int(total), kept).proportion_ci(1 - 0.1 / 12)
+        exact = stats.binomtest(int(sum(losses)), kept).proportion_ci(1 - 0.1 / 12)
         assert (curve.low[at], curve.high[at]) == pytest.approx((exact.low, exact.high))
 
 
@@ -103,14 +109,49 @@ def test_points_of_a_long_curve_end_with_all_rows():
     assert np.all(np.diff(curve.x) > 0)
 
 
+def sums_of(*rows):
+    return LossSums(
+        np.array([r.size for r in rows]),
+        np.array([r.sum() for r in rows]),
+        np.array([(r**2).sum() for r in rows]),
+        is_binary=False,
+    )
+
+
 def test_bounds_are_where_the_test_stops_to_reject():
-    sums, n = np.array([3.3, 0.0, 50.0]), np.array([40, 40, 60])
-    bound = upper_bounds(sums, n, 0.05, is_binary=False)
-    assert mean_p_value(sums, n, bound, is_binary=False) == pytest.approx(0.05, rel=1e-6)
-    assert np.all(mean_p_value(sums, n, bound - 1e-3, is_binary=False) > 0.05)
-    for total, count, mean in zip(sums, n, (0.2, 0.1, 0.95), strict=True):
-        p = mean_p_value(np.array([total]), np.array([count]), mean, is_binary=False)
-        assert p[0] == pytest.approx(p_value(total, count, mean, binary=False))
+    rng = np.random.default_rng(0)
+    found = rng.beta(1, 9, 40), np.zeros(40), rng.beta(9, 1, 60), np.full(400, 0.3), rng.beta(60, 140, 900)
+    sums = sums_of(*found)
+    bound = upper_bounds(sums, 0.05)
+    assert mean_p_value(sums, bound) == pytest.approx(0.05, rel=1e-6)
+    assert np.all(mean_p_value(sums, bound - 1e-3) > 0.05)
+    for losses, mean in zip(found, (0.2, 0.1, 0.95, 0.32, 0.31), strict=True):
+        assert mean_p_value(sums_of(losses), mean)[0] == pytest.approx(p_value(losses, mean, binary=False))
+
+
+def test_losses_that_vary_little_are_certified_by_what_they_vary():
+    rng = np.random.default_rng(1)
+    width = rng.uniform(1, 5, 2000)
+    error = np.minimum(np.abs(rng.normal(0, width / 3)), 4)
+    share = selective_threshold(error, -width, risk=0.6, loss_range=(0, 4))
+    # The truth: widths up to w have a mean error of (1 + w) / 6 sqrt(2 / pi); 0.6 is reached at 63 % of them.
+    assert 0.4 < share.value < 0.63
+    curve = selective_risk(error, -width, loss_range=(0, 4))
+    assert np.max(curve.high[curve.x > 0.4] - curve.y[curve.x > 0.4]) < 0.14
+
+
+@pytest.mark.parametrize("rate", 0.5 ** np.arange(1, 13))
+def test_no_law_of_a_mean_gains_by_a_bet_against_a_smaller_one(rate):
+    """Of all laws on [0, 1] with a mean, some law on two points gains most."""
+    cost = -np.log(1 - rate) - rate
+    x = np.linspace(0, 1, 201)
+    for mean in (0.01, 0.1, 0.3, 0.5, 0.8, 0.99):
+        factor = np.exp(rate * (mean - x) - cost * (x - mean) ** 2)
+        low, high = x[x <= mean][:, None], x[x >= mean][None, :]
+        share = np.divide(mean - low, high - low, out=np.zeros((low.size, high.size)), where=high > low)
+        gain = (1 - share) * factor[x <= mean][:, None] + share * factor[x >= mean][None, :]
+        assert gain.max() <= 1 + 1e-12
+        assert np.all(np.diff(factor) < 0)
 
 
 def test_losses_of_another_range_are_scaled():

@@ -9,7 +9,7 @@ from scipy import stats
 from calipers.exceptions import InputError
 from calipers.inference import CoverageLaw, ViolationLaw
 from calipers.metrics import escv, rank_cv, sscv, t_cv
-from calipers.metrics.adaptivity.worst import mean_squared_violation
+from calipers.metrics.adaptivity.largest_violation import mean_squared_violation
 from tests.unit.metrics.adaptivity import brute_force
 
 

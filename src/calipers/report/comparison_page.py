@@ -10,7 +10,7 @@ from calipers.report.markdown_text import markdown_cell, markdown_text
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.text_formats import estimate_row
-from calipers.results.formatting import format_number, format_p_value, p_in_words
+from calipers.results.formatting import format_number, format_p_value, in_a_row, p_in_words
 from calipers.version import __version__
 
 
@@ -70,7 +70,11 @@ def _verdict(
     rankings: Mapping[str, Mapping[str, Any]],
     promises: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    won = [f"{line['winner']} wins by {line['measure']}" for line in lines if line["winner"]]
+    measures: dict[str, list[str]] = {}
+    for line in lines:
+        if line["winner"]:
+            measures.setdefault(line["winner"], []).append(line["measure"])
+    won = [f"{winner} wins by {in_a_row(names)}" for winner, names in measures.items()]
     for name, ranking in rankings.items():
         shared = ranking["shared_ranks"]
         leaders = [method for method, rank in shared.items() if rank == 1]
@@ -79,7 +83,7 @@ def _verdict(
     if won:
         return "; ".join(won) + "."
     broken = [name for name, promise in promises.items() if promise["sentence"]]
-    if broken:  # a difference may be plain to see; it ranks nobody who breaks the promise
+    if broken:  # a difference may be plain to see; it does not rank predictors that break the promise
         return f"No winner: {' and '.join(broken)} {'breaks' if len(broken) == 1 else 'break'} the promise."
     return "No difference beyond noise."
 

@@ -14,7 +14,7 @@ import pytest
 from calipers import audit
 from calipers.auditing import keep_audit
 from calipers.report import render_html, render_markdown, render_text
-from calipers.report.earlier import link_to
+from calipers.report.earlier_reports import link_to
 
 HOSTILE = ('"><script>alert(1)</script>', "javascript:alert(1)", "a b#c?d%2e", "<img src=x onerror=alert(1)>")
 

@@ -25,7 +25,7 @@ from calipers.metrics.adaptivity.binning import (
 )
 from calipers.metrics.adaptivity.ease_states import by_ease
 from calipers.metrics.adaptivity.from_predictions import covered_rows
-from calipers.metrics.adaptivity.worst import bins_null, worst_estimate
+from calipers.metrics.adaptivity.largest_violation import bins_null, worst_estimate
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.promised_rows import PromisedRows, check_promise
 from calipers.metrics.states.row_arguments import ROW_ARGUMENTS

@@ -15,7 +15,7 @@ from calipers.metrics import (
     width_against_error,
 )
 from calipers.metrics.adaptivity.concordance import draw_pairs, harder_first
-from calipers.metrics.adaptivity.regression import concordance_balance
+from calipers.metrics.adaptivity.width_and_error import concordance_balance
 from tests.unit.metrics.adaptivity import brute_force
 
 few = {"n_draws": 19, "random_state": 0}
@@ -128,21 +128,28 @@ def test_deficit_and_excess_have_no_test_and_say_so():
         assert e.low < float(e) < e.high
 
 
+def groups_of(pairs):
+    """Row numbers (draws, 2, m) of the groups of every pair."""
+    table = pairs if isinstance(pairs, np.ndarray) else pairs.toarray()
+    assert set(np.unique(table).tolist()) <= {-1, 0, 1}
+    return np.array([[np.flatnonzero(row == sign) for sign in (1, -1)] for row in table])
+
+
 def test_concordance_counts_pairs_as_both_implications():
     rng = np.random.default_rng(0)
     # Pairs are drawn from rows in an order of their own, here by rank, then by size.
     ranks, size = np.array(sorted(rng.integers(1, 4, (40, 2)).tolist())).T
     pairs = draw_pairs(40, 5, 200, np.random.default_rng(7))
-    harder = harder_first(np.stack([ranks, size]).astype(float), pairs)
+    harder = harder_first(np.stack([ranks, size]).astype(float), pairs, 5)
     hits = harder[:, 0] == harder[:, 1]
     assert hits.mean() == pytest.approx(
-        brute_force.concordance(ranks.tolist(), size.tolist(), pairs.tolist())
+        brute_force.concordance(ranks.tolist(), size.tolist(), groups_of(pairs).tolist())
     )
     e = difficulty_concordance(ranks, size, group_size=5, n_draws=200, n_permutations=9, random_state=7)
     assert float(e) == pytest.approx(hits.mean())
 
 
-@pytest.mark.parametrize("n", [30, 400])  # most rows in a pair; few of them, a sparse product
+@pytest.mark.parametrize("n", [10, 13, 30, 400])  # one pair in an order, several, and a sparse product
 @pytest.mark.parametrize("kind", ["whole", "real", "nearly equal", "small and large"])
 def test_totals_of_groups_are_compared_as_by_adding_them_up(n, kind):
     rng = np.random.default_rng(3)
@@ -153,18 +160,26 @@ def test_totals_of_groups_are_compared_as_by_adding_them_up(n, kind):
         "small and large": np.where(rng.random((4, n)) < 0.02, 1e3, rng.integers(0, 2, (4, n)) * 1e-8),
     }[kind]
     pairs = draw_pairs(n, 5, 500, rng)
-    totals = values[:, pairs].sum(axis=3)
+    totals = values[:, groups_of(pairs)].sum(axis=3)
     expected = totals[..., 0] <= totals[..., 1] + 1e-9 * totals.max(axis=2)
-    np.testing.assert_array_equal(harder_first(values, pairs), expected.T)
+    np.testing.assert_array_equal(harder_first(values, pairs, 5), expected.T)
 
 
-def test_groups_of_a_pair_do_not_overlap_and_every_row_is_as_likely():
-    pairs = draw_pairs(23, 3, 5000, np.random.default_rng(0))
+@pytest.mark.parametrize("n", [8, 23])
+def test_groups_of_a_pair_do_not_overlap_and_every_row_is_as_likely(n):
+    pairs = groups_of(draw_pairs(n, 3, 5000, np.random.default_rng(0)))
     assert all(len(set(pair.ravel().tolist())) == 6 for pair in pairs[:200])
-    counts = np.bincount(pairs.ravel(), minlength=23)
-    # Each row is present in 6/23 of the pairs.
-    assert stats.chisquare(counts).pvalue > 1e-3
+    # Each row is present in 6/n of the pairs, in 3/n of the first groups.
+    for chosen in (pairs, pairs[:, 0]):
+        assert stats.chisquare(np.bincount(chosen.ravel(), minlength=n)).pvalue > 1e-3
     assert pairs.shape == (5000, 2, 3)
+
+
+def test_every_split_of_all_rows_is_as_likely():
+    pairs = draw_pairs(6, 3, 20_000, np.random.default_rng(0))
+    _, counts = np.unique(pairs, axis=0, return_counts=True)
+    assert counts.size == 20  # 6 over 3
+    assert stats.chisquare(counts).pvalue > 1e-3
 
 
 def test_perfect_and_reversed_sizes_have_concordance_one_and_zero():
