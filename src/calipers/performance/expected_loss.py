@@ -16,6 +16,7 @@ from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
 from calipers.performance.label_losses import LabelTable, log_odds
 
 FOLDS = 5
+_PENALTIES = np.geomspace(0.01, 10_000.0, 13)
 # Features of the reference and of the new rows, as numbers with common codes.
 Tables = tuple[np.ndarray, np.ndarray] | None
 # Statements and features of some rows -> what a fitted function takes.
@@ -263,16 +264,10 @@ class LossModel:
 
     def fitted(self, X: np.ndarray | None = None) -> Fitted:
         """The expected loss as a function of prediction and features."""
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
         inputs, reference, maps = _side_by_side(self.statements, X), np.empty(self.realised.size), []
         for inside in _each_fold(self.folds):
-            model = HistGradientBoostingRegressor(
-                max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=self.seed
-            )
-            model.fit(inputs[~inside], self.realised[~inside])
-            reference[inside] = model.predict(inputs[inside])
-            maps.append(model.predict)
+            maps.append(_fit_loss(inputs[~inside], self.realised[~inside], self.seed))
+            reference[inside] = maps[-1](inputs[inside])
         return Fitted(reference, tuple(maps), _side_by_side)
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
@@ -284,6 +279,49 @@ class LossModel:
         """Losses of point predictions are at least 0 where all seen ones are, and have no upper end."""
         low = 0.0 if self.realised.min(initial=0.0) >= 0.0 else -np.inf
         return np.full(len(new), low), np.full(len(new), np.inf)
+
+
+def _fit_loss(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The mean of boosted trees and of a linear model, a better forecast of losses than either of them.
+
+    Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
+    errors that grows with the inputs goes on in the linear model.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    trees = HistGradientBoostingRegressor(
+        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=seed
+    ).fit(inputs, losses)
+    line = _fit_line(inputs, losses)
+    return lambda rows: np.asarray((trees.predict(rows) + line(rows)) / 2.0)
+
+
+def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A ridge regression of the losses; of their roots, squared again, where none is negative.
+
+    Inputs beyond those seen count as the nearest seen, missing ones as the mean.
+    """
+    from sklearn.linear_model import RidgeCV
+
+    seen = ~np.isnan(inputs).all(axis=0)
+    values = inputs[:, seen]
+    low, high, centre = np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.nanmean(values, axis=0)
+    spread = np.nanstd(values, axis=0)
+    spread[spread == 0.0] = 1.0
+
+    def scaled(rows: np.ndarray) -> np.ndarray:
+        return np.nan_to_num((np.clip(rows[:, seen], low, high) - centre) / spread)
+
+    power = 2.0 if losses.min(initial=0.0) >= 0.0 else 1.0
+    line = RidgeCV(_PENALTIES).fit(scaled(inputs), losses ** (1.0 / power))
+
+    def shape(rows: np.ndarray) -> np.ndarray:
+        found = np.asarray(line.predict(scaled(rows)))
+        return found if power == 1.0 else np.maximum(found, 0.0) ** power
+
+    # A squared mean of roots is smaller than the mean: both are to agree over the rows seen.
+    ratio = 1.0 if power == 1.0 else losses.sum() / max(shape(inputs).sum(), np.finfo(float).tiny)
+    return lambda rows: ratio * shape(rows)
 
 
 def _each_fold(folds: np.ndarray) -> Iterator[np.ndarray]:

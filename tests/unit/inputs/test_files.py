@@ -295,6 +295,12 @@ def arrays(**given: object):
     return lambda path: np.savez(path, **given)
 
 
+def one_name_twice(path: Path) -> None:
+    arrays(y_true=Y, **ENDS)(path)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("y_true.npy", archive.read("y_true.npy"))
+
+
 def corrupt(path: Path) -> None:
     table().write_parquet(path)
     path.write_bytes(path.read_bytes()[:200])
@@ -384,6 +390,10 @@ BAD_FILES = {
     "npz: no level": ("r.npz", arrays(y_true=Y, alpha=90, **ENDS), "alpha.* strictly between 0 and 1"),
     "npz: a single outcome": ("r.npz", arrays(y_true=1.0, **ENDS), "one entry per row, got y_true: a single value"),
     "npz: lengths": ("r.npz", arrays(y_true=np.zeros(3), **ENDS), "one entry per row, got y_true: 3, intervals: 2"),
+    "npz: intervals and their ends": (
+        "r.npz", arrays(y_true=Y, lower=Y - 9, upper=Y + 9, **ENDS), "r.npz holds intervals twice, also as 'lower'. Leave",
+    ),
+    "npz: one name twice": ("r.npz", one_name_twice, "holds two arrays of one name"),
     "npz: complex": ("r.npz", arrays(y_true=np.zeros(2, complex), **ENDS), "must hold numbers, text or times"),
 }  # fmt: skip
 

@@ -251,9 +251,8 @@ def _one_part_words(m: Measurements) -> str:
     """Why there is nothing to compare along difficulty."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return "All rows are equally easy; there is nothing to compare."
-    what = m.noun if m.task != "outcomes" else "predictions"
     return (
-        f"All {what} have one {_SIZES[m.task]}: they call no row harder than another. "
+        f"All {m.noun} have one {_SIZES[m.task]}: they call no row harder than another. "
         "Add ease to compare hard rows with easy ones."
     )
 
@@ -465,7 +464,7 @@ CHECKS = (
         question="probabilities",
         needs=("difficulty",),
         add=_ADD_EASE,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="difficulty",
         states=difficulty_states,
         read=coverage_along_difficulty,
