@@ -227,9 +227,8 @@ def main() -> None:
         steps=given.steps,
         jobs=given.jobs,
     )
-    np.savez_compressed(
-        given.out / "pictures.npz", labels=outputs.labels, ranks=outputs.ranks, **outputs.ease
-    )
+    stored: dict[str, Any] = {"labels": outputs.labels, "ranks": outputs.ranks, **outputs.ease}
+    np.savez_compressed(given.out / "pictures.npz", **stored)
     print(f"accuracy {outputs.accuracy:.3f}", seconds, flush=True)
     start = time.perf_counter()
     rows = picture_rows(outputs, jobs=given.jobs)

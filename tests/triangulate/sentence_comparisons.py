@@ -222,6 +222,8 @@ def contradictions(audit: Any) -> Iterator[str]:
             yield f"{finding.code} ({own}) stands under {answer!r}"
         if finding.code == "CAL102" and own != "note" and answers["narrow"]["answer"] in GREEN:
             yield "what is larger than it needs to be is called narrow"
+        if finding.code == "CAL101" and own != "note" and answers["everywhere"]["answer"] in GREEN:
+            yield "what covers too rarely over all rows is said to cover everywhere"
     for level, count in document["verdict"]["counts"].items():
         said = re.search(rf"(\d+) {level}s?\b", document["verdict"]["sentence"])
         if count != sum(f.severity == level for f in audit.faults) or (int(said[1]) if said else 0) != count:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 # Rows of a run from which the kernels are worth loading.
-MANY_ROWS = 20_000_000
+MANY_ROWS = 10_000_000
 
 
 @lru_cache(maxsize=1)

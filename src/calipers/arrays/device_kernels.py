@@ -43,16 +43,24 @@ def _summarise(p, codes, floors, out, n, width, row_step, floor_step, BLOCK: tl.
     tl.store(out + 9 * n + row, (size - inside).to(tl.float64))
     tl.store(out + 10 * n + row, largest)
     tl.store(out + 11 * n + row, (size == 0).to(tl.float64))
+    # NaN fails both comparisons.
+    is_outside = there & (((x >= 0.0) & (x <= 1.0)) == 0)
+    tl.store(out + 12 * n + row, tl.sum(is_outside.to(tl.int32), axis=0).to(tl.float64))
 
 
 def summarise_rows(p: torch.Tensor, codes: torch.Tensor, floors: torch.Tensor) -> torch.Tensor:
-    """What every row of p-values adds to the ten criteria and the two keys that break ties, (12, n)."""
+    """What every row of p-values adds to the ten criteria and the two keys that break ties, (13, n).
+
+    The last row counts entries outside of [0, 1].
+    """
     n, width = p.shape
-    out = torch.empty((12, n), dtype=torch.float64, device=p.device)
+    out = torch.empty((13, n), dtype=torch.float64, device=p.device)
+    block = triton.next_power_of_2(width)
     with torch.cuda.device(p.device):
         _summarise[(n,)](
             p, codes, floors, out, n, width, p.stride(0), int(floors.shape[0] > 1),
-            BLOCK=triton.next_power_of_2(width), num_warps=4,
+            # One warp adds up without waiting for others.
+            BLOCK=block, num_warps=max(1, min(block // 1024, 8)),
         )  # fmt: skip
     return out
 
@@ -157,7 +165,7 @@ def row_moments(table: torch.Tensor) -> torch.Tensor:
     k, n = table.shape
     out = torch.empty((k, 2), dtype=torch.float64, device=table.device)
     with torch.cuda.device(table.device):
-        _row_moments[(k,)](table, out, n, BLOCK=4096, num_warps=8)
+        _row_moments[(k,)](table, out, n, BLOCK=4096, num_warps=32)
     return out
 
 

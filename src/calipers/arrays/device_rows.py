@@ -17,7 +17,7 @@ def read_rows(p: Array, codes: Array, floors: Array) -> Array | None:
     Parameters
     ----------
     p : array of shape (n, K)
-        p-values, checked.
+        p-values; those outside of [0, 1] are counted.
     codes : integer array of shape (n,)
         Column of the true label.
     floors : array of shape (1,) or (K,)
@@ -25,9 +25,9 @@ def read_rows(p: Array, codes: Array, floors: Array) -> Array | None:
 
     Returns
     -------
-    float64 array of shape (12, n) or None
+    float64 array of shape (13, n) or None
         S, N, U, F, M, E, OU, OF, OM, OE, credibility and empty, as
-        `calipers.metrics.contributions.criterion_rows` has them.
+        `calipers.metrics.contributions.criterion_rows` has them, and the entries that are no p-values.
 
     Examples
     --------
@@ -37,9 +37,14 @@ def read_rows(p: Array, codes: Array, floors: Array) -> Array | None:
     True
     """
     kernels = _kernels_for(p)
-    if kernels is None or floors.dtype != p.dtype:
+    if kernels is None:
         return None
     return kernels.summarise_rows(p, codes.contiguous(), floors.contiguous())
+
+
+def is_read_once(table: Array) -> bool:
+    """Whether there is a kernel for a table (n, K) of floats, which checks what it reads."""
+    return _kernels_for(table) is not None
 
 
 def running_mass(descending: Array, order: Array | None = None) -> Array | None:

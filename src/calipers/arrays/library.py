@@ -237,8 +237,10 @@ def smallest_and_largest(array: Array) -> tuple[Any, Any]:
     if isinstance(array, np.ndarray):
         return array.min().item(), array.max().item()
     xp = namespace(array)
-    ends = array.aminmax() if array_api_compat.is_torch_array(array) else (xp.min(array), xp.max(array))
-    low, high = as_numpy(xp.stack(list(ends))).tolist()
+    if array_api_compat.is_torch_array(array):
+        low, high = xp.stack(array.aminmax()).tolist()
+    else:
+        low, high = as_numpy(xp.stack([xp.min(array), xp.max(array)])).tolist()
     return low, high
 
 
@@ -369,7 +371,8 @@ def count_along(mask: Array, *, axis: int | None) -> Array:
     width = xp.int32 if int(np.prod(mask.shape)) < 1 << 31 else xp.int64
     is_tensor = array_api_compat.is_torch_array(mask)
     octets = mask.view(xp.uint8) if is_tensor else xp.astype(mask, xp.uint8)
-    return xp.astype(xp.sum(octets, axis=axis, dtype=width), xp.int64)
+    total = xp.sum(octets, axis=axis, dtype=width)
+    return total if axis is None else xp.astype(total, xp.int64)
 
 
 def put_rows(array: Array, rows: Array, values: Array) -> Array:

@@ -69,7 +69,7 @@ def assemble(
 def _vanishes(m: Measurements, one: CheckResult, other: CheckResult) -> bool:
     """Whether a fault is one of the rows of another fault of the same promise."""
     promise = next((p for p in m.design.promises if p.name == one.promise == other.promise), None)
-    side = None if promise is None else promise_rows(m, promise)
+    side = None if promise is None or promise.parts else promise_rows(m, promise)
     if side is None or one.rows is None or other.rows is None:
         return False
     return vanishes_within(side.kept - side.promised, one.rows(side.rows), other.rows(side.rows))

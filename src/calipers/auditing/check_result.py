@@ -65,6 +65,8 @@ class CheckResult:
         Ends of the interval around the effect.
     tolerance : float
         An effect up to this is not worth acting on.
+    serious : float or None
+        An effect that must be excluded before the check is clean; three tolerances unless given.
     fault, clean : str
         The sentence in either case.
     where, repair : str
@@ -98,6 +100,7 @@ class CheckResult:
     effect_low: float | None = None
     effect_high: float | None = None
     tolerance: float = 0.0
+    serious: float | None = None
     fault: str = ""
     clean: str = ""
     where: str = ""

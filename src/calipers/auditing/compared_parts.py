@@ -27,17 +27,15 @@ from calipers.auditing.parts import (
 )
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.severity import LEVEL
+from calipers.auditing.severity import LEVEL, SERIOUS
 from calipers.auditing.table_states import table_of
-from calipers.auditing.tolerances import PART_TOLERANCE, rows_for, tolerance_at
+from calipers.auditing.tolerances import COMMON, PART_TOLERANCE, STATED_TOLERANCE, rows_for, tolerance_at
 from calipers.inputs.rows import Column, Rows
 from calipers.metrics import calibration_error, multicalibration_error
 from calipers.results import Estimate
 from calipers.results.formatting import format_rows, format_share
 
 QUESTION = "everywhere"
-# Share of a part's rows by which stated and observed counts of a probability may differ there.
-STATED_TOLERANCE = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +111,7 @@ class SliceFamily:
             ),
             Check(
                 code=self.codes[1], title=f"probabilities of {self.name}", question="probabilities",
-                kinds=("probability", "quantile"), on_sample=True, **shared,
+                kinds=("probability", "classes", "quantile"), on_sample=True, **shared,
             ),
         )  # fmt: skip
 
@@ -193,6 +191,7 @@ def compare_parts(
         effect_low=effect_low,
         effect_high=effect_high,
         tolerance=tolerance,
+        serious=SERIOUS * PART_TOLERANCE * COMMON if promise.kind == "quantile" else None,
         fault=f"{wording.phrase(parts.labels[at])} "
         + promise.kept_words(share, float(rows[at]), hits / everything),
         title=wording.title if share < promised or promise.two_sided else wording.differs,
@@ -311,6 +310,7 @@ def _part_numbers(
         null_low=None, null_high=None, null_level=None,
         method=f"{error.method}; p-value of the worst part: {joint.method}",
         reason=FEW_CLUSTERS if p is None else error.reason,
+        details=dict(error.details) | {"null_subject": f"{promise.noun} as right there as elsewhere"},
     )  # fmt: skip
     low = error.details.get("low_bound")
     widest = np.sqrt(side.design_effect)
@@ -321,6 +321,7 @@ def _part_numbers(
     mean_low, mean_high = inside.share_interval(m.confidence)
     # How far the mean is off is known better than how far some range of probabilities is.
     beyond = max(stated - mean_high, mean_low - stated)
+    tolerances = STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE
     return {
         "evidence": evidence,
         "p_value": p,
@@ -328,7 +329,8 @@ def _part_numbers(
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
         # With few expected events the law of the calibration error is unreliable; that of a share always is.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
-        "tolerance": STATED_TOLERANCE if promise.two_sided else PART_TOLERANCE * tolerance_at(0.1),
+        "tolerance": tolerances * tolerance_at(stated),
+        "serious": SERIOUS * tolerances * COMMON,
         "fault": f"{place} {_stated_words(promise)} {format_share(stated)} on average and "
         f"{format_share(seen)} happened ({format_rows(mask.sum())})"
         + (_range_words(error) if abs(stated - seen) < 0.8 * value else "")
@@ -378,7 +380,12 @@ def _part_evidence(
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; {test}, corrected for the number of {kinds}",
         reason="" if p is not None else NO_EXACT_TEST if side is None else FEW_CLUSTERS,
-        details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
+        details={
+            "hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels),
+            "null_subject": f"quantiles as right in all {kinds}"
+            if promise.kind == "quantile"
+            else f"a predictor that covers all {kinds} alike",
+        },
     )  # fmt: skip
 
 

@@ -296,7 +296,7 @@ def read_history(folder: Path | str) -> AuditHistory:
     for file in sorted(place.glob("*.json")):
         try:
             runs.append(_read(file, passed_over))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             passed_over[file.name] = _why(error)
     if not runs:
         told = f" ({len(passed_over)} other files were passed over)" if passed_over else ""
@@ -315,7 +315,7 @@ def _read(file: Path, passed_over: dict[str, str]) -> Run:
     at = at.astimezone(dt.UTC) if at.tzinfo else at.replace(tzinfo=dt.UTC)
     run = Run(at, file.name, document, _report_beside(file), _rows_beside(file, passed_over))
     # A file that lacks what the page needs is found out here, not halfway through.
-    _run_line(run), run.answers(), _series([run.numbers()])
+    AuditHistory([run], {}, "").to_html()
     return run
 
 
@@ -344,7 +344,11 @@ def _why(error: Exception) -> str:
         return f"it is not JSON ({error})"
     if isinstance(error, OSError):
         return f"it cannot be read ({error.strerror})"
-    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, ValueError):
+        return str(error)
+    if isinstance(error, KeyError):
+        return f"it lacks {error}"
+    return "it is damaged: a value is of another kind than an audit has"
 
 
 def _rows(table: Any) -> list[Mapping[str, Any]]:

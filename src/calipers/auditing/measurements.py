@@ -180,7 +180,7 @@ class Measurements:
     @property
     def noun(self) -> str:
         """What was predicted, in one word."""
-        return "intervals" if self.task == "regression" else "sets"
+        return {"regression": "intervals", "outcomes": "predictions"}.get(self.task, "sets")
 
     @property
     def task(self) -> str:

@@ -18,9 +18,9 @@ class Promise:
         The level of the rows, or the quantile, at which it is read.
     alpha : float
         Allowed share of broken promises: z is promised with probability 1 - alpha, unless per row.
-    kind : {"coverage", "stated", "probability", "quantile"}
-        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability; a
-        stated quantile.
+    kind : {"coverage", "stated", "probability", "classes", "quantile"}
+        Coverage of what was predicted; of the sets that plain probabilities imply; a stated probability;
+        those of several classes; a stated quantile.
     name : str
         As the table of promises shows it.
     noun : str
@@ -35,6 +35,8 @@ class Promise:
         Whether more than promised is a fault too, as for probabilities and quantiles.
     own_key : str
         A word of its own, for a second promise of one kind and number.
+    parts : tuple of Promise
+        Promises it consists of: each is looked at, and the worst is told, corrected for their number.
     """
 
     number: int = 0
@@ -47,6 +49,7 @@ class Promise:
     per_row: bool = False
     two_sided: bool = False
     own_key: str = ""
+    parts: tuple[Promise, ...] = ()
 
     @property
     def promised(self) -> float:

@@ -7,6 +7,7 @@ in ``PROMISES``; every slice (`calipers.auditing.checks`) then looks at it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from calipers.arrays import frame_columns
@@ -17,8 +18,12 @@ from calipers.inputs.rows import Column, Rows
 # The smallest set of labels of each row whose stated probabilities reach 1 - alpha together.
 IMPLIED_SETS = "coverage of sets implied by the probabilities"
 PER_ROW = "promised probability"
+EACH_CLASS = "probability of each class"
+# With more classes than these the slices are looked at for the top label only.
+MOST_CLASSES = 20
 STATED: dict[str, Column] = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL: dict[str, Column] = {"covered": "top_is_right", "promised": "top_probability"}
+OF_CLASS: dict[str, Column] = {"covered": "is_class", "promised": "class_probability"}
 POSITIVE: dict[str, Column] = {"covered": "is_positive", "promised": "positive_probability"}
 
 
@@ -66,6 +71,19 @@ def stated_probability(head: Rows, alphas: Sequence[float], classes: Sequence[An
     )  # fmt: skip
 
 
+def class_probabilities(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
+    """The probability of each of several classes."""
+    if "probabilities" in head.given and 2 < len(classes) <= MOST_CLASSES:
+        every = Promise(alpha=0.5, kind="classes", name=EACH_CLASS, noun="probabilities", per_row=True,
+                        two_sided=True)  # fmt: skip
+        parts = (
+            replace(every, kind="probability", number=k, name=f"probability of class {label}", reads=OF_CLASS,
+                    tag=f" (class {label})", own_key=f"class{k}")
+            for k, label in enumerate(classes)
+        )  # fmt: skip
+        yield replace(every, parts=tuple(parts))
+
+
 def stated_quantiles(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
     """Stated quantiles, or those that PIT values tell about."""
     given = head.given
@@ -87,5 +105,6 @@ PROMISES: tuple[Stated, ...] = (
     coverage_of_predictions,
     implied_sets,
     stated_probability,
+    class_probabilities,
     stated_quantiles,
 )

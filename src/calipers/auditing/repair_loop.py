@@ -128,7 +128,8 @@ def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> A
         "seed": design.seed, "confidence": design.confidence, "sample_rows": design.sample_rows,
         "n_calibration": n_calibration, "label_conditional": design.label_conditional, "quick": True,
     }  # fmt: skip
-    return audit_rows(rows, settings=settings, name=f"{audit.name} {words}", origin=audit.origin)
+    name = f"{audit.name}, {words}".removeprefix(", ")
+    return audit_rows(rows, settings=settings, name=name, origin=audit.origin)
 
 
 def _calibration_rows(rule: RepairRule, design: AuditDesign) -> int | None:
@@ -202,7 +203,7 @@ def _conformalised(
     halves = choice.take(half), choice.take(~half)
     # Each half is learnt from, and compared on what the other has learnt.
     parts = [ChoiceRows(learn_design(a, rng, new_rows), b) for a, b in (halves, halves[::-1])]
-    names, trials = choose_thresholds(parts, rule, rng, codes=codes)
+    names, trials = choose_thresholds(parts, rule, rng, codes=codes, n_calibration=calibration.n)
     learnt = learn_design(choice, rng, new_rows)
     ready = {candidate.name: candidate for candidate in candidates(learnt, calibration)}
     for winner in (ready[name] for name in names if name in ready):

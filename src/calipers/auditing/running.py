@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from calipers.arrays import RandomState
 from calipers.auditing.arguments import require_statement, rows_of_arguments
 from calipers.auditing.assembly import assemble
@@ -15,6 +17,7 @@ from calipers.auditing.checks import CHECKS
 from calipers.auditing.filled_states import Progress, measure_rows, show_progress
 from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements
 from calipers.auditing.plan import is_ready
+from calipers.auditing.promise import Promise
 from calipers.auditing.result import Audit
 from calipers.auditing.settings import ask_about, check_bound, check_settings
 from calipers.deprecation import warn_deprecated
@@ -325,9 +328,26 @@ def run_check(check: Check, m: Measurements) -> list[CheckResult]:
                 promise=result.promise or ("" if promise is None else promise.name),
                 slices=result.slices or check.slices,
             )
-            for result in _as_list(check.read(m, promise))  # type: ignore[arg-type]
+            for result in _read(check, m, promise)
         ]
     return results
+
+
+def _read(check: Check, m: Measurements, promise: Promise | None) -> list[CheckResult]:
+    """The results for a promise; of one that has parts that of the worst part, corrected for their number."""
+    if promise is None or not promise.parts:
+        return _as_list(check.read(m, promise))  # type: ignore[arg-type]
+    results = [result for part in promise.parts for result in _read(check, m, part)]
+    worst = min(results, key=lambda r: np.inf if r.p_value is None else r.p_value)
+    if worst.p_value is None:
+        return [worst]
+    p = min(1.0, len(results) * worst.p_value)
+    room = max((r.effect_high for r in results if r.effect_high is not None), default=None)
+    worst = replace(worst, p_value=p, effect_high=room)
+    if (own := worst.evidence) is None:
+        return [worst]
+    own = replace(own, p_value=p, method=f"{own.method}; corrected for {len(results)} classes")
+    return [replace(worst, evidence=own, estimates=(own, *worst.estimates[1:]))]
 
 
 def _as_list(results: CheckResult | Iterable[CheckResult]) -> list[CheckResult]:

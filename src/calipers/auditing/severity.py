@@ -28,6 +28,8 @@ from calipers.results.formatting import format_count
 LEVEL = 0.05
 # Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
 NOT_CLEAR = "Corrected for all tests of this audit that is not a clear fault."
+# Said of what its interval shows to be off where no test confirms it.
+UNTESTED = "Its interval leaves out what was promised, but there is no exact test here: no finding."
 SERIOUS = 3.0
 
 
@@ -94,6 +96,8 @@ def finding_of(
         if rows < min_rows and not result.details.get("descriptive"):
             said = f"Cannot tell: there are {format_count(rows)} rows, and min_rows asks for {min_rows}."
             return replace(base, outcome="cannot_tell", sentence=said, n_needed=min_rows)
+    elif _is_untested(result):
+        return replace(base, outcome="cannot_tell", sentence=f"{result.fault} {UNTESTED}")
     elif _is_open(result):
         return replace(
             base, outcome="cannot_tell", sentence=_open_sentence(result, rows), n_needed=result.rows_needed
@@ -114,9 +118,16 @@ def severity_of(result: CheckResult, adjusted: float | None, *, level: float = L
     return min(found, result.cap, key=severity_rank)
 
 
+def _is_untested(result: CheckResult) -> bool:
+    """Whether the interval leaves out a kept promise and there is no test, as with importance weights."""
+    descriptive = result.details.get("descriptive")
+    return result.p_value is None and not descriptive and (result.effect_low or 0.0) > 0
+
+
 def _is_open(result: CheckResult) -> bool:
     """Whether the rows leave room for a serious effect."""
-    return result.effect_high is not None and result.effect_high > SERIOUS * result.tolerance
+    serious = SERIOUS * result.tolerance if result.serious is None else result.serious
+    return result.effect_high is not None and result.effect_high > serious
 
 
 def _open_sentence(result: CheckResult, rows: float | None) -> str:

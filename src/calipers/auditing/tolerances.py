@@ -9,19 +9,30 @@ import numpy as np
 from calipers.inference import normal_quantile
 from calipers.results import Estimate
 
-# Share of alpha, up to alpha = 0.1, by which coverage may miss the promise before action is called for.
+# Share of the rarer outcome, up to 0.1, by which a promise may be missed before action is called for.
 TOLERATED = 0.2
+# The tolerance of outcomes that are not rare. What leaves no room for three of it is clean: rare outcomes are
+# judged by a smaller one only where a fault was found.
+COMMON = TOLERATED * 0.1
 # A part may miss the promise by this many tolerances of the whole before action is called for.
 PART_TOLERANCE = 2.5
+# The same of probabilities, whose excess is a fault too.
+STATED_TOLERANCE = 1.5
 # Fewer misses than this in a half are too few to fit a classifier or to search for rules.
 FEWEST_MISSES = 10
 # More rows than these are never asked for, however small alpha is.
 MOST_ROWS = 10**15
 
 
-def tolerance_at(alpha: float) -> float:
-    """The deviation of coverage that is not worth acting on: 0.02 at alpha = 0.1, less below."""
-    return TOLERATED * min(alpha, 0.1)
+def tolerance_at(chance: float) -> float:
+    """The deviation from a promised chance that is not worth acting on: 0.02, or a fifth of a rare outcome.
+
+    Examples
+    --------
+    >>> [round(tolerance_at(chance), 4) for chance in (0.9, 0.5, 0.01)]
+    [0.02, 0.02, 0.002]
+    """
+    return TOLERATED * max(0.0, min(chance, 1.0 - chance, 0.1))
 
 
 def rows_for(alpha: float, half_width: float, confidence: float) -> int:

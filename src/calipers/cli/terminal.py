@@ -113,8 +113,11 @@ def _print_answer(
     console: Console, answer: Mapping[str, Any], width: int, labels: int, *, repeated: bool
 ) -> None:
     """One line; the sentence below it unless it was said before."""
-    state = f"[{COLOURS[answer['answer']]}]{MARKS[answer['answer']]} {answer['label']:<{labels}} [/]"
-    console.print(f"{state}{escape(answer['title'])}", highlight=False, soft_wrap=True)
+    state = f"{MARKS[answer['answer']]} {answer['label']:<{labels}} "
+    first, *others = wrapped(answer["title"], max(NARROWEST, width - len(state)))
+    colour = COLOURS[answer["answer"]]
+    console.print(f"[{colour}]{state}[/]{escape(first)}", highlight=False, soft_wrap=True)
+    _print_lines(console, [f"{' ' * len(state)}{line}" for line in others])
     if not repeated:
         _print_lines(console, wrapped(answer["sentence"], width, indent=" " * 4), "dim")
 

@@ -134,6 +134,17 @@ def _positive_probability(block: Rows) -> np.ndarray | None:
     return None if P is None else np.minimum(P[:, -1].astype(np.float64), 1.0)
 
 
+def _is_class(block: Rows) -> np.ndarray | None:
+    """Whether the class whose number is the level of the block happened."""
+    codes = block.get("codes")
+    return None if codes is None else np.asarray(codes == block.level)
+
+
+def _class_probability(block: Rows) -> np.ndarray | None:
+    P = block.get("probabilities")
+    return None if P is None else np.minimum(P[:, block.level].astype(np.float64), 1.0)
+
+
 def _group_cell(block: Rows) -> np.ndarray | None:
     """The labels of all attributes of a row in one text; the label itself where there is one attribute."""
     groups = block.given.get("groups")
@@ -288,6 +299,8 @@ LEVEL_DEPENDENT = frozenset(
         "sets_at_level",
         "interval_at_level",
         "below_quantile",
+        "is_class",
+        "class_probability",
         "covered",
         "stated_covered",
         "stated_size",
@@ -312,6 +325,8 @@ DERIVED: dict[str, Callable[[Rows], np.ndarray | None]] = {
     "below_quantile": _below_quantile,
     "is_positive": _is_positive,
     "positive_probability": _positive_probability,
+    "is_class": _is_class,
+    "class_probability": _class_probability,
     "group_cell": _group_cell,
     "stated_covered": _stated_column(0),
     "stated_size": _stated_column(1),

@@ -264,7 +264,7 @@ def _encode_device(labels: Array, n_classes: int, classes: Any, name: str) -> Ar
     xp = namespace(labels)
     if not xp.isdtype(labels.dtype, ("integral", "bool")):
         return on_device_of(_encode_host(as_numpy(labels), n_classes, classes, name), labels)
-    labels = xp.astype(labels, xp.int64)
+    labels = xp.astype(labels, xp.int64, copy=False)
     if _are_device_indices(labels, n_classes, classes):
         return labels
     distinct = as_numpy(xp.unique_values(labels))

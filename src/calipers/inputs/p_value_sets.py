@@ -38,4 +38,6 @@ def level_floors(p: Array, alpha: Any) -> Array:
     exact = np.array([float(exact_level(a)) for a in levels]) + P_VALUE_NOISE
     if isinstance(p, np.ndarray):
         return exact.astype(p.dtype)
+    if single:  # made on the device, not copied to it
+        return namespace(p).full((1,), float(exact[0]), dtype=p.dtype, device=p.device)
     return namespace(p).astype(on_device_of(exact, p), p.dtype)

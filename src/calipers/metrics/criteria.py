@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calipers.arrays import Array, as_numpy, on_device_of
+from calipers.arrays.device_rows import is_read_once
 from calipers.deprecation import renamed_arguments, warn_deprecated
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import Moments
@@ -127,7 +128,9 @@ def efficiency(
     """
     if phi is not None and not callable(phi):
         raise InputTypeError(f"phi must be a function on [0, 1], got {repr(phi)[:60]}.")
-    p, codes, weights = _check(y_true, p_values, classes, sample_weight)
+    # A table that is read once on its device is checked by that read.
+    later = phi is None and sample_weight is None and is_read_once(p_values)
+    p, codes, weights = _check(y_true, p_values, classes, sample_weight, in_range=not later)
     names = partial(_column_names, y_true, int(p.shape[1]), classes)
     levels = _levels(alpha, label_alpha, names, "efficiency")
     options = {"alpha": levels, "confidence": check_confidence(confidence), "phi": phi}
@@ -299,9 +302,9 @@ def efficiency_curve(
 
 
 def _check(
-    y_true: Any, p_values: Any, classes: Any, sample_weight: Any
+    y_true: Any, p_values: Any, classes: Any, sample_weight: Any, *, in_range: bool = True
 ) -> tuple[Array, Array, Weights | None]:
-    p = check_p_values(p_values)
+    p = check_p_values(p_values) if in_range else p_values
     n = check_same_length(y_true=y_true, p_values=p_values, sample_weight=sample_weight)
     codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes

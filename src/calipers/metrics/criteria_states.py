@@ -79,7 +79,10 @@ class CriteriaState(State):
         if weights is None and self.phi is None and not isinstance(p, np.ndarray):
             read = read_rows(p, codes, level_floors(p, self.alpha))
             if read is not None:
-                self.moments.add(dict(zip(CRITERIA_ORDER, Moments.of_each(read), strict=True)))
+                *each, outside = Moments.of_each(read)
+                if outside.mean > 0:
+                    check_p_values(p)  # says which, unless rounding explains it
+                self.moments.add(dict(zip(CRITERIA_ORDER, each, strict=True)))
                 return
         size, inside = sizes(sets_at(p, self.alpha), codes)
         rows = p_value_rows(p, codes)

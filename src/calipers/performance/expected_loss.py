@@ -16,6 +16,9 @@ from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
 from calipers.performance.label_losses import LabelTable, log_odds
 
 FOLDS = 5
+# Standard errors by which a fit for shifted rows must be better than one of all rows.
+_STANDS_OUT = 1.0
+_PENALTIES = np.geomspace(0.01, 10_000.0, 13)
 # Features of the reference and of the new rows, as numbers with common codes.
 Tables = tuple[np.ndarray, np.ndarray] | None
 # Statements and features of some rows -> what a fitted function takes.
@@ -126,8 +129,10 @@ class LabelModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated probabilities of reference rows, each by the other folds, and of new rows.
 
-        With features of a shifted sample (unequal weights) a classifier of statements and features competes
-        with the isotonic map; the one with the smaller weighted Brier score out of fold is taken.
+        With features of a shifted sample (unequal weights) a weighted isotonic map and a weighted classifier
+        of statements and features compete with the isotonic map of all rows as they are. The better one of
+        them is taken when its weighted Brier score, out of fold, is better by more than its noise: few
+        effective rows make for a poor fit, and the correction by the residuals is weighted in any case.
         """
         if not self._last or self._last[0] is not weights or self._last[1] is not new:
             self._last[:] = [weights, new, self._calibrate(weights, new, tables)]
@@ -142,12 +147,15 @@ class LabelModel:
 
     def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
         """The calibrated probabilities as a function of statements and features."""
-        isotonic = self._out_of_fold(fit_map, weights, self.statements)
+        plain = self._out_of_fold(fit_map, np.ones(len(weights)), self.statements)
         if X is None or np.ptp(weights) == 0.0:
-            return isotonic
+            return plain
         inputs = _side_by_side(log_odds(self.statements), X)
+        weighted = self._out_of_fold(fit_map, weights, self.statements)
         learned = self._out_of_fold(_fit_classifier, weights, inputs, joins=_odds_and_features)
-        return min(isotonic, learned, key=lambda found: self._brier(found.reference, weights))
+        best = min(weighted, learned, key=lambda found: float(self._brier(found.reference, weights).sum()))
+        gain = self._brier(plain.reference, weights) - self._brier(best.reference, weights)
+        return best if gain.sum() > _STANDS_OUT * np.sqrt((gain**2).sum()) else plain
 
     def _out_of_fold(
         self, fit: Any, weights: np.ndarray, inputs: np.ndarray, joins: Joins | None = None
@@ -170,9 +178,9 @@ class LabelModel:
 
         return losses
 
-    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> float:
+    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> np.ndarray:
         happened = self.codes[:, None] == np.arange(chances.shape[1])
-        return float(weights @ ((chances - happened) ** 2).sum(axis=1))
+        return np.asarray(weights * ((chances - happened) ** 2).sum(axis=1))
 
     def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
         """Expected losses under the calibrated probabilities."""
@@ -263,16 +271,10 @@ class LossModel:
 
     def fitted(self, X: np.ndarray | None = None) -> Fitted:
         """The expected loss as a function of prediction and features."""
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
         inputs, reference, maps = _side_by_side(self.statements, X), np.empty(self.realised.size), []
         for inside in _each_fold(self.folds):
-            model = HistGradientBoostingRegressor(
-                max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=self.seed
-            )
-            model.fit(inputs[~inside], self.realised[~inside])
-            reference[inside] = model.predict(inputs[inside])
-            maps.append(model.predict)
+            maps.append(_fit_loss(inputs[~inside], self.realised[~inside], self.seed))
+            reference[inside] = maps[-1](inputs[inside])
         return Fitted(reference, tuple(maps), _side_by_side)
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
@@ -284,6 +286,49 @@ class LossModel:
         """Losses of point predictions are at least 0 where all seen ones are, and have no upper end."""
         low = 0.0 if self.realised.min(initial=0.0) >= 0.0 else -np.inf
         return np.full(len(new), low), np.full(len(new), np.inf)
+
+
+def _fit_loss(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The mean of boosted trees and of a linear model, a better forecast of losses than either of them.
+
+    Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
+    errors that grows with the inputs goes on in the linear model.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    trees = HistGradientBoostingRegressor(
+        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=seed
+    ).fit(inputs, losses)
+    line = _fit_line(inputs, losses)
+    return lambda rows: np.asarray((trees.predict(rows) + line(rows)) / 2.0)
+
+
+def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A ridge regression of the losses; of their roots, squared again, where none is negative.
+
+    Inputs beyond those seen count as the nearest seen, missing ones as the mean.
+    """
+    from sklearn.linear_model import RidgeCV
+
+    seen = ~np.isnan(inputs).all(axis=0)
+    values = inputs[:, seen]
+    low, high, centre = np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.nanmean(values, axis=0)
+    spread = np.nanstd(values, axis=0)
+    spread[spread == 0.0] = 1.0
+
+    def scaled(rows: np.ndarray) -> np.ndarray:
+        return np.nan_to_num((np.clip(rows[:, seen], low, high) - centre) / spread)
+
+    power = 2.0 if losses.min(initial=0.0) >= 0.0 else 1.0
+    line = RidgeCV(_PENALTIES).fit(scaled(inputs), losses ** (1.0 / power))
+
+    def shape(rows: np.ndarray) -> np.ndarray:
+        found = np.asarray(line.predict(scaled(rows)))
+        return found if power == 1.0 else np.maximum(found, 0.0) ** power
+
+    # A squared mean of roots is smaller than the mean: both are to agree over the rows seen.
+    ratio = 1.0 if power == 1.0 else losses.sum() / max(shape(inputs).sum(), np.finfo(float).tiny)
+    return lambda rows: ratio * shape(rows)
 
 
 def _each_fold(folds: np.ndarray) -> Iterator[np.ndarray]:

@@ -29,8 +29,15 @@ FORECAST_LABELS = {
 }
 
 
-_LARGER = "They cover more often than promised (CAL102), so smaller ones would do."
-_SMALL = {"note": "mostly"}
+# Question -> the fault of all rows that a yes would contradict, the answer by its severity, and its words:
+# what covers too often is larger than it needs to be, whether or not a rival was found, and what covers too
+# rarely does so somewhere, also where no part is worse than the others.
+_OF_ALL_ROWS = {
+    "narrow": ("CAL102", {"note": "mostly", "warning": "doubtful", "issue": "doubtful"},
+               "They cover more often than promised (CAL102), so smaller ones would do."),
+    "everywhere": ("CAL101", {"note": "mostly", "warning": "doubtful", "issue": "no"},
+                   "Over all rows they cover less often than promised (CAL101)."),
+}  # fmt: skip
 
 
 def audit_document(
@@ -104,11 +111,11 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
     state, sentence = _state(question, mine, worst)
     severity = "none" if worst is None else own_severity(worst)
-    over = next((f for f in findings if f.code == "CAL102" and f.outcome == "fault"), None)
-    if question["question"] == "narrow" and state in ("yes", "mostly") and over is not None:
-        # What covers too often is larger than it needs to be, whether or not a rival was found.
-        severity = max(severity, own_severity(over), key=severity_rank)
-        state, sentence = _SMALL.get(severity, "doubtful"), f"{_LARGER} {sentence}"
+    code, states, words = _OF_ALL_ROWS.get(question["question"], ("", {}, ""))
+    overall = next((f for f in findings if f.code == code and f.outcome == "fault"), None)
+    if overall is not None and state in ("yes", "mostly"):
+        severity = max(severity, own_severity(overall), key=severity_rank)
+        state, sentence = states[severity], f"{words} {sentence}"
     forecast = question["question"] == "forecast"
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {

@@ -106,6 +106,8 @@ def decode(value: Any) -> Any:
         return {key: decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [decode(item) for item in value]
+    if isinstance(value, int):
+        float(value)  # a whole number that no double reaches is a damage
     return value
 
 

@@ -14,8 +14,10 @@ from calipers.arrays.device_rows import (
 )
 from calipers.conformal import conformal_p_values
 from calipers.conformal.score_table import score_rule
+from calipers.exceptions import InputError
 from calipers.inference import Moments
 from calipers.inputs.p_value_sets import level_floors, sets_at
+from calipers.metrics import efficiency
 from calipers.metrics.contributions import CRITERIA_ORDER, criterion_rows
 from calipers.metrics.reliability import BinaryRows, sup_interval
 from calipers.metrics.reliability.extremes import TIE, interval_between
@@ -55,12 +57,29 @@ def test_one_read_gives_the_criteria_of_the_host(shape, dtype):
     p, codes = (np.round(50 * rng.random(shape)) / 50).astype(dtype), rng.integers(0, shape[1], shape[0])
     expected = criterion_rows(p, codes, sets_at(p, 0.1))
     table = cuda(p)
-    read = dict(
-        zip(CRITERIA_ORDER, as_numpy(read_rows(table, cuda(codes), level_floors(table, 0.1))), strict=True)
-    )
+    *columns, outside = as_numpy(read_rows(table, cuda(codes), level_floors(table, 0.1)))
+    read = dict(zip(CRITERIA_ORDER, columns, strict=True))
+    assert not outside.any()
     for name, column in expected.items():
         # Sums are added up in another order.
         np.testing.assert_allclose(read[name], column, rtol=0, atol=1e-9 if name in {"S", "F", "OF"} else 0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("bad", "words"), [(1.5, r": 1.5\)"), (-0.1, r": -0.1\)"), (np.nan, "NaN")])
+def test_the_read_refuses_what_is_no_p_value_as_the_host_does(bad, words):
+    p, y = np.full((50, 7), 0.25), np.arange(50) % 7
+    p[13, 4] = bad
+    for table in (p, cuda(p)):
+        with pytest.raises(InputError, match=words):
+            efficiency(y, table)
+
+
+@pytest.mark.gpu
+def test_the_read_takes_what_exceeds_one_by_rounding():
+    p, y = np.full((50, 7), 0.25, dtype=np.float32), np.arange(50) % 7
+    p[3, 2] = np.nextafter(np.float32(1), np.float32(2))
+    assert float(efficiency(y, cuda(p))["S"]) == pytest.approx(float(efficiency(y, p)["S"]))
 
 
 @pytest.mark.gpu

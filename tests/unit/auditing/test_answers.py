@@ -144,6 +144,13 @@ def test_no_answer_contradicts_a_fault(world: str) -> None:
             assert answer["answer"] not in GREEN, finding
 
 
+def test_what_covers_too_rarely_over_all_rows_does_not_cover_everywhere() -> None:
+    given = _regression(2, 0.6) | {"groups": np.repeat(["a", "b"], N // 2)}
+    everywhere = answers(calipers.audit(**given, random_state=0))["everywhere"]
+    assert (everywhere["answer"], everywhere["severity"]) == ("no", "issue")
+    assert everywhere["sentence"].startswith("Over all rows they cover less often than promised (CAL101). No")
+
+
 @pytest.mark.parametrize("world", WORLDS)
 def test_no_broken_cell_stands_under_a_yes(world: str) -> None:
     found = audited(world)

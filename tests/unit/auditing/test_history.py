@@ -106,6 +106,24 @@ def test_corrupt_and_foreign_files_are_named_and_passed_over(folder):
     assert "torn.json" in history.to_html()
 
 
+def test_an_audit_with_a_value_of_another_kind_is_passed_over(folder):
+    # Such a file was read, and the page of all audits then failed.
+    whole = json.loads(min(folder.glob("*.json")).read_text())
+    damages = [("missed", "x"), ("missed", [])]
+    damaged = [whole | {"kept": whole["kept"] | {key: value}} for key, value in damages]
+    for key, value in (("answer", 1.5), ("low", {"x": 1}), ("value", 10**400)):
+        damaged.append(whole | {"promises": [whole["promises"][0] | {key: value}]})
+    for number, document in enumerate(damaged):
+        (folder / f"damaged{number}.json").write_text(json.dumps(document))
+    history = read_history(folder)
+    assert len(history.passed_over) == len(damaged)
+    assert (
+        history.passed_over["damaged1.json"] == "it is damaged: a value is of another kind than an audit has"
+    )
+    assert len(history.runs) == 5
+    assert "damaged0.json" in history.to_html()
+
+
 def test_an_audit_json_of_another_place_counts_from_when_it_was_written(folder, audits):
     audits[0].to_json(folder / "audit.json")
     history = read_history(folder)

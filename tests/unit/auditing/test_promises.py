@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 
 import calipers
-from calipers.auditing.promise_rows import recalibrated
+from calipers.auditing.parts import clustered_worst
+from calipers.auditing.promise import Promise
+from calipers.auditing.promise_rows import PromiseRows, recalibrated
 from calipers.engines import FileSource
 from calipers.exceptions import InputError
 
@@ -581,3 +583,88 @@ def test_every_stand_in_for_difficulty_is_named(stated: str, said: str) -> None:
     found = calipers.audit(**rows, random_state=0)
     sentences = [f.sentence for f in found.findings if f.code in {"CAL401", "CAL508"}]
     assert any(f"({said})" in sentence for sentence in sentences), sentences
+
+
+def probabilities_of_four(n: int = 4000) -> tuple[np.random.Generator, np.ndarray]:
+    rng = np.random.default_rng(11)
+    P = np.exp(1.2 * rng.normal(size=(n, 4)) + [2.0, 0.0, 0.0, 0.0])
+    return rng, P / P.sum(axis=1, keepdims=True)
+
+
+def drawn(rng: np.random.Generator, P: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Labels as stated; in wrong rows three quarters of class 1 turn out as class 2."""
+    y = (np.cumsum(P, axis=1) < rng.random((len(P), 1))).sum(axis=1)
+    return np.where(wrong & (y == 1) & (rng.random(len(P)) < 0.75), 2, y)
+
+
+@pytest.mark.parametrize(
+    ("code", "slices"), [("CAL504", "groups"), ("CAL506", "time"), ("CAL508", "difficulty")]
+)
+def test_a_class_that_is_off_in_a_slice_is_named_though_the_top_label_is_right(
+    code: str, slices: str
+) -> None:
+    rng, P = probabilities_of_four()
+    group, ease, day = rng.choice(list("abcd"), len(P)), rng.random(len(P)), rng.permutation(len(P)) // 20
+    wrong = {"CAL504": group == "b", "CAL506": day >= 130, "CAL508": ease < 0.2}[code]
+    found = calipers.audit(
+        drawn(rng, P, wrong), probabilities=P, groups=group, ease=ease, time=day, random_state=0
+    )
+    finding = fault(found, code)
+    assert finding.severity == "issue"
+    assert "class 1" in finding.sentence or "class 2" in finding.sentence
+    assert found.promises["probability of each class", slices].answer == "broken"
+    assert found.promises["probability of the top label", slices].answer != "broken"
+    assert "corrected for 4 classes" in finding.evidence.method
+    kept = calipers.audit(drawn(rng, P, wrong & False), probabilities=P, groups=group, ease=ease, time=day)
+    assert kept.severity == "none"
+
+
+def test_more_classes_than_are_looked_at_one_by_one_leave_the_top_label() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(21), size=600)
+    y = (np.cumsum(P, axis=1) < rng.random((600, 1))).sum(axis=1)
+    found = calipers.audit(y, probabilities=P, groups=rng.choice(list("ab"), 600), classes=range(21))
+    assert ("probability of each class", "groups") not in found.promises
+    assert ("probability of the top label", "groups") in found.promises
+
+
+def test_a_small_region_that_is_far_off_is_an_issue_however_small_its_part_of_the_mean() -> None:
+    rng = np.random.default_rng(3)
+    n = 4000
+    X = np.column_stack([np.where(rng.random(n) < 0.04, np.nan, rng.normal(size=n)), rng.normal(size=n)])
+    stated = rng.uniform(0.2, 0.8, n)
+    wrong = np.isnan(X[:, 0])
+    y = (rng.random(n) < np.where(wrong, 0.25 * stated, stated)).astype(int)
+    finding = fault(calipers.audit(y, probabilities=stated, X=X, random_state=0), "CAL505")
+    assert finding.severity == "issue"
+    assert finding.where == "x0 is missing"
+    assert "-0" not in finding.sentence
+
+
+def test_outcomes_found_elsewhere_are_called_predictions_in_every_finding() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    covered = rng.random(3000) < np.where(X[:, 0] > 0.8, 0.6, 0.93)
+    found = calipers.audit(covered=covered, X=X, random_state=0)
+    for code in ("CAL202", "CAL203"):
+        assert "the predictions cover" in fault(found, code).sentence
+
+
+def test_a_change_that_lasts_one_time_is_not_said_to_go_from_it_to_itself() -> None:
+    rng = np.random.default_rng(0)
+    month = rng.integers(1, 13, 4000)
+    covered = rng.random(4000) < np.where(month == 6, 0.6, 0.9)
+    assert fault(calipers.audit(covered=covered, time=month, random_state=0), "CAL204").sentence.startswith(
+        "At 6 the predictions cover"
+    )
+
+
+def test_a_part_of_clusters_with_few_misses_does_not_stand_out_by_its_own_small_spread() -> None:
+    rng, n, p_values = np.random.default_rng(1), 800, []
+    promise = Promise(two_sided=True, kind="quantile", alpha=0.05)
+    for _ in range(60):
+        kept, part = rng.random(n) < 0.95, rng.permutation(n) % 5
+        side = PromiseRows(None, kept, np.full(n, 0.95), np.full(n, kept.mean()), np.arange(n) // 2)
+        p_values.append(clustered_worst(side, [part == k for k in range(5)], rng, promise)[1])
+    assert np.sum(np.array(p_values) <= 0.0025) <= 1
+    assert np.sum(np.array(p_values) <= 0.05) <= 7

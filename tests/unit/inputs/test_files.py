@@ -18,6 +18,7 @@ from calipers.engines import FileSource, measure
 from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files import ColumnChoice, read_table, size_limits
 from calipers.inputs.files.column_roles import assign_roles
+from calipers.inputs.files.columns_to_arrays import arguments_of_frame
 from calipers.inputs.files.formats import ENDINGS, FORMATS, write_table
 
 
@@ -295,6 +296,12 @@ def arrays(**given: object):
     return lambda path: np.savez(path, **given)
 
 
+def one_name_twice(path: Path) -> None:
+    arrays(y_true=Y, **ENDS)(path)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("y_true.npy", archive.read("y_true.npy"))
+
+
 def corrupt(path: Path) -> None:
     table().write_parquet(path)
     path.write_bytes(path.read_bytes()[:200])
@@ -384,6 +391,10 @@ BAD_FILES = {
     "npz: no level": ("r.npz", arrays(y_true=Y, alpha=90, **ENDS), "alpha.* strictly between 0 and 1"),
     "npz: a single outcome": ("r.npz", arrays(y_true=1.0, **ENDS), "one entry per row, got y_true: a single value"),
     "npz: lengths": ("r.npz", arrays(y_true=np.zeros(3), **ENDS), "one entry per row, got y_true: 3, intervals: 2"),
+    "npz: intervals and their ends": (
+        "r.npz", arrays(y_true=Y, lower=Y - 9, upper=Y + 9, **ENDS), "r.npz holds intervals twice, also as 'lower'. Leave",
+    ),
+    "npz: one name twice": ("r.npz", one_name_twice, "holds two arrays of one name"),
     "npz: complex": ("r.npz", arrays(y_true=np.zeros(2, complex), **ENDS), "must hold numbers, text or times"),
 }  # fmt: skip
 
@@ -622,3 +633,13 @@ def test_a_pickle_is_no_file_of_predictions(ending: str, tmp_path: Path) -> None
         with pytest.raises(CalipersError):
             read_table(tmp_path / name)
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (2, 10)])
+def test_the_positive_class_of_two_does_not_depend_on_the_order_of_columns(labels: Any) -> None:
+    # A file with p_1 before p_0 was audited for "probability of class 0".
+    negative, positive = labels
+    rows = {"y_true": [negative, positive], f"p_{positive}": [0.25, 0.75], f"p_{negative}": [0.75, 0.25]}
+    loaded = arguments_of_frame(pl.DataFrame(rows))
+    assert list(loaded["classes"]) == [negative, positive]
+    np.testing.assert_array_equal(np.asarray(loaded["probabilities"])[:, 1], [0.25, 0.75])

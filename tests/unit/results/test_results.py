@@ -187,6 +187,14 @@ def test_damaged_text_is_refused_or_read_as_a_result_that_prints(result, damage)
     assert refused > 20
 
 
+@pytest.mark.parametrize("field", ["value", "std_error", "null_high", "p_value"])
+def test_a_stored_number_that_no_double_reaches_is_a_damage(field):
+    stored = json.loads(to_json(TCV))
+    stored["result"][field] = 10**400
+    with pytest.raises(InputError, match=r"the stored Estimate is damaged \(OverflowError"):
+        from_json(json.dumps(stored))
+
+
 def test_equality_notices_every_field():
     assert dataclasses.replace(TCV, null_high=0.051) != TCV
     assert dataclasses.replace(TCV, details={"worst": 8}) != TCV

@@ -251,9 +251,8 @@ def _one_part_words(m: Measurements) -> str:
     """Why there is nothing to compare along difficulty."""
     if not m.design.have.isdisjoint({"ease", "probabilities"}):
         return "All rows are equally easy; there is nothing to compare."
-    what = m.noun if m.task != "outcomes" else "predictions"
     return (
-        f"All {what} have one {_SIZES[m.task]}: they call no row harder than another. "
+        f"All {m.noun} have one {_SIZES[m.task]}: they call no row harder than another. "
         "Add ease to compare hard rows with easy ones."
     )
 
@@ -285,13 +284,13 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     if hard is None:
         reason = "Add probabilities." if np.isfinite(size).all() else "Some intervals are infinite."
         return replace(base, not_applicable=f"How hard a row turned out cannot be measured. {reason}")
-    if rows.n < FEWEST_ROWS:
-        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
-        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     size = distinct_sizes(rows)
     ease, along = _ease_of(m, rows, hard)
     if ease is None:
         return replace(base, not_applicable=_no_ease_words(m, size))
+    if rows.n < FEWEST_ROWS:
+        few = f"Fewer than {FEWEST_ROWS} rows: too few to compare sizes with difficulty."
+        return replace(base, not_applicable=few, rows_needed=FEWEST_ROWS)
     if not (np.ptp(hard) and np.ptp(ease)):
         return replace(base, not_applicable="No row turned out harder than another.")
     names = ("hardness", "size")
@@ -390,7 +389,10 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     low, high = min(r, float(np.tanh(z - half))), max(r, float(np.tanh(z + half)))
     # The t law gives 0 to a perfect order; two of all orders are perfect.
     p = max(float(found.pvalue), float(2 * np.exp(-special.gammaln(len(x) + 1))), np.finfo(float).tiny)
-    return Estimate(**fields, value=r, low=low, high=high, p_value=p, alternative="two-sided")
+    subject = {"null_subject": f"a {name.split()[2]} that has nothing to do with difficulty"}
+    return Estimate(
+        **fields, value=r, low=low, high=high, p_value=p, alternative="two-sided", details=subject
+    )
 
 
 def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:
@@ -462,7 +464,7 @@ CHECKS = (
         question="probabilities",
         needs=("difficulty",),
         add=_ADD_EASE,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="difficulty",
         states=difficulty_states,
         read=coverage_along_difficulty,

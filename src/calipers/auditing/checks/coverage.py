@@ -13,7 +13,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.severity import LEVEL, NOT_CLEAR
+from calipers.auditing.severity import LEVEL, NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
 from calipers.auditing.tolerances import interval_of, rows_for, tolerance_at
 from calipers.inference import PoissonBinomialLaw, wilson
@@ -130,7 +130,8 @@ def _side(
         effect=abs(stated - value),
         effect_low=low,
         effect_high=high,
-        tolerance=tolerance_at(level.alpha),
+        tolerance=tolerance_at(stated),
+        serious=SERIOUS * tolerance_at(level.alpha),
         fault=says + ending + luck,
         clean=_clean_words(estimate, stated, f"{subject} cover {format_share(value)}", promised_words),
         where=level.tag.strip(),

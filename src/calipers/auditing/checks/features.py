@@ -17,20 +17,30 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.checks.regions import FLAT, SUSPECT, described_region, deviating_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.tolerances import FEWEST_MISSES, PART_TOLERANCE, rows_for, rows_with, tolerance_at
+from calipers.auditing.severity import SERIOUS, severity_of
+from calipers.auditing.tolerances import (
+    COMMON,
+    FEWEST_MISSES,
+    PART_TOLERANCE,
+    STATED_TOLERANCE,
+    interval_of,
+    rows_for,
+    rows_with,
+    tolerance_at,
+)
 from calipers.inference import FEWEST_CLUSTERS, ShareCounts, clopper_pearson
 from calipers.inputs import Features, Weights, check_features
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
 from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
-from calipers.results import Curve, Estimate, EstimateTable
+from calipers.results import Curve, Estimate, EstimateTable, severity_rank
 from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL202", "coverage depends on the features"
@@ -264,7 +274,7 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         confidence=m.confidence, n=float(counts.effective[0]), p_value=p, alternative="less",
         method=found.method,
         reason="" if p is not None else NO_EXACT_TEST,
-        details={"hits": counts.hits, "rows": counts.totals},
+        details={"hits": counts.hits, "rows": counts.totals, "null_subject": FLAT},
     )  # fmt: skip
     return CheckResult(
         code=CODE,
@@ -297,6 +307,8 @@ _FAULTS = {
 }
 # Rows whose outcome is the rarer one, below which nothing can be learnt about where they are.
 _FEWEST_RARE = 20
+# A mean distance below this is none to speak of: a tenth of a point.
+_SHOWN = 0.001
 
 
 def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
@@ -328,9 +340,9 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
         effect=float(risk),
         effect_low=risk.low,
         effect_high=float(risk.high if risk.high is not None else 1.0),
-        tolerance=tolerance_at(0.1),
-        fault=f"The features tell where the {level.noun} are off: given them, what happens differs from "
-        f"{_compared_with(level, side)} by {100 * float(risk):.1f} points on average ({level.name}).",
+        tolerance=tolerance_at(float(side.promised.mean())),
+        serious=SERIOUS * COMMON,
+        fault=_dependence_words(level, side, float(risk)),
         clean=f"The features do not clearly tell where the {level.noun} are off.",
         repair=repair_snippets.calibrate()
         if question == "probabilities"
@@ -354,6 +366,16 @@ def _excess_risks(m: Measurements, level: Promise, side: PromiseRows, code: str)
         p = _clustered_p_value(side, m.generator(f"{code}{level.key} clusters"))
         risk = replace(risk, p_value=p, reason=FEW_HALVES if p is None else "", method=CLUSTERED)
     return risk, *named.values()
+
+
+def _dependence_words(level: Promise, side: PromiseRows, risk: float) -> str:
+    says = f"The features tell where the {level.noun} are off"
+    if risk < _SHOWN:  # a small place, which the mean over all rows does not show
+        return f"{says} ({level.name})."
+    return (
+        f"{says}: given them, what happens differs from {_compared_with(level, side)} by "
+        f"{100 * risk:.1f} points on average ({level.name})."
+    )
 
 
 def _compared_with(level: Promise, side: PromiseRows) -> str:
@@ -397,16 +419,36 @@ def _place_of_promise(m: Measurements, level: Promise, side: PromiseRows, result
         return result
     if (found := deviating_region(m, level, side)) is None:
         return result
-    (rule, conditions), is_measured = found
-    mask = region_mask(side.rows, conditions)
+    (rule, conditions), measured = found
+    mask, is_measured = region_mask(side.rows, conditions), measured is not None
     stated, seen = float(side.promised[mask].mean()), float(side.kept[mask].mean())
     numbers = f": {_numbers_there(level, side, mask)}." if is_measured else "."
     lead = "Most where " if is_measured else DESCRIBED
     place = f" {lead}{rule} ({format_share(mask.mean(), 0)} of the rows){numbers}"
-    return replace(
+    result = replace(
         result, where=rule, fault=result.fault + place, rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place, "shortfall": stated - seen},
     )  # fmt: skip
+    return result if measured is None else _judged_by_place(level, side, mask, result, measured)
+
+
+def _judged_by_place(
+    level: Promise, side: PromiseRows, mask: np.ndarray, result: CheckResult, measured: Estimate
+) -> CheckResult:
+    """The result, with the effect in its region where that weighs more than the mean over all rows.
+
+    What held-out rows measured there is compared with what was expected of them; a small region that is far
+    off matters, however little of it is left in a mean.
+    """
+    expected, (low, high) = float(side.expected[mask].mean()), interval_of(measured)
+    gap = expected - float(measured)
+    own = replace(
+        result,
+        effect=gap if not level.two_sided else abs(gap),
+        effect_low=expected - high if not level.two_sided else max(expected - high, low - expected),
+        tolerance=(STATED_TOLERANCE if level.two_sided else PART_TOLERANCE) * tolerance_at(expected),
+    )
+    return max(result, own, key=lambda r: severity_rank(severity_of(r, 0.0)))
 
 
 def _numbers_there(level: Promise, side: PromiseRows, mask: np.ndarray) -> str:

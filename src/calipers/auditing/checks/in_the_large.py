@@ -9,10 +9,12 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.probabilities import QUESTION, TOLERANCE
+from calipers.auditing.checks.probabilities import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
+from calipers.auditing.severity import SERIOUS
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.results import Estimate
 
 CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
@@ -37,11 +39,12 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
         effect=abs(gap),
         effect_low=max(low, -high),
         effect_high=max(abs(low), abs(high)),
-        tolerance=TOLERANCE,
+        tolerance=tolerance_at(float(side.promised.mean())),
+        serious=SERIOUS * COMMON,
         fault=f"Over all rows the {promise.name} is too {'high' if gap < 0 else 'low'}: {averages}.",
         clean=f"Over all rows the {promise.name} is right on average: {averages}.",
         repair=repair_snippets.calibrate(),
-        rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / TOLERANCE) ** 2)),
+        rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / COMMON) ** 2)),
         estimates=(estimate,),
     )
 
@@ -55,6 +58,7 @@ def observed_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) 
         name=f"observed minus stated ({promise.name})", value=side.gap, low=low, high=high,
         confidence=m.confidence, n=len(side.kept), p_value=p, alternative="two-sided",
         method=f"mean over rows, {how} for rows of a known range", reason=FEW_CLUSTERS if p is None else "",
+        details={"null_subject": "probabilities that are right on average"},
     )  # fmt: skip
 
 

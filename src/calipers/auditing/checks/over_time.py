@@ -14,7 +14,8 @@ from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
-from calipers.auditing.tolerances import tolerance_at
+from calipers.auditing.severity import SERIOUS
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
 from calipers.inputs.rows import Rows
@@ -65,7 +66,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     if since is None:
         ends = _gap(side, np.ones(len(side.kept), dtype=bool), m.confidence)[1]
         return CheckResult(
-            **base, p_value=p, effect_high=max(abs(ends[0]), abs(ends[1])), tolerance=_tolerance(promise),
+            **base, p_value=p, effect_high=max(abs(ends[0]), abs(ends[1])), **_tolerances(promise, side),
             clean=_clean(promise), pictures=(picture,),
         )  # fmt: skip
     calibrate = question == "probabilities"
@@ -109,6 +110,17 @@ def time_words(value: Any) -> str:
     return _ISO.sub(lambda t: f"{t[1]} {t[2]}{t[3] or ''}", str(plain_time(value)))
 
 
+def time_span(first: str, last: str) -> str:
+    """A stretch of time at the start of a sentence.
+
+    Examples
+    --------
+    >>> time_span("2026-05-16", "2026-06-02"), time_span("2026-05", "2026-05")
+    ('From 2026-05-16 to 2026-06-02', 'At 2026-05')
+    """
+    return f"At {first}" if first == last else f"From {first} to {last}"
+
+
 def _after(rows: Rows, change: Estimate) -> np.ndarray:
     """Rows from the change on, up to its end where it passed."""
     times, until = times_of(rows), change.details.get("until")
@@ -116,8 +128,12 @@ def _after(rows: Rows, change: Estimate) -> np.ndarray:
     return np.asarray(inside if until is None else inside & (times <= until))
 
 
-def _tolerance(promise: Promise) -> float:
-    return TIME_TOLERANCE * tolerance_at(0.1 if promise.per_row else promise.alpha)
+def _tolerances(promise: Promise, side: PromiseRows) -> dict[str, Any]:
+    common = COMMON if promise.per_row else tolerance_at(promise.alpha)
+    return {
+        "tolerance": TIME_TOLERANCE * tolerance_at(float(side.promised.mean())),
+        "serious": SERIOUS * TIME_TOLERANCE * common,
+    }
 
 
 def _clean(promise: Promise) -> str:
@@ -167,7 +183,7 @@ def _numbers(
         "effect": float(effect),
         "effect_low": float(low),
         "effect_high": float(max(abs(ends[0]), abs(ends[1]))),
-        "tolerance": _tolerance(promise),
+        **_tolerances(promise, side),
         "fault": _sentence(promise, change, shares, means),
         "estimates": (evidence,),
         "details": {
@@ -193,7 +209,7 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
         None if change.details.get(key) is None else time_words(change.details[key])
         for key in ("changed_at", "until")
     )
-    when = f"Since {since}" if until is None else f"From {since} to {until}"
+    when = f"Since {since}" if since is None or until is None else time_span(since, until)
     if promise.kind == "quantile":
         return (
             f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "
@@ -260,7 +276,7 @@ CHECKS = (
         question="probabilities",
         needs=("time",),
         add=_ADD,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="time",
         read=over_time,
         on_sample=True,

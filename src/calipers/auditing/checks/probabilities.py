@@ -13,9 +13,10 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
-from calipers.auditing.promises import TOP_LABEL
-from calipers.auditing.severity import NOT_CLEAR
+from calipers.auditing.promises import EACH_CLASS, TOP_LABEL
+from calipers.auditing.severity import NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
+from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.metrics import calibration_error, cumulative_difference_curve, reliability_curve
 from calipers.metrics.marginal import coverage_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions, CalibrationState
@@ -24,8 +25,6 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
-# Share of all rows by which stated and observed counts may differ in some range of probabilities.
-TOLERANCE = 0.02
 MOST_DRAWN_ROWS = 20_000
 MOST_POINTS = 400
 
@@ -55,11 +54,19 @@ def top_label(m: Measurements, level: None) -> CheckResult:
     )  # fmt: skip
     top = Promise(kind="probability", number=-1, name="probability of the top label", reads=TOP_LABEL,
                   per_row=True, two_sided=True)  # fmt: skip
-    result = _with_clusters(m, top, _result(m, estimate, code, title, says))
+    result = _with_clusters(m, top, _result(m, estimate, _mean(m, "top_probability"), code, title, says))
     return replace(
         result, estimates=(estimate, accuracy), pictures=_pictures(m), promise=top.name,
         rows=_score_rows(estimate, "top_probability"),
     )  # fmt: skip
+
+
+def _mean(m: Measurements, column: str, label: Any = None) -> float:
+    """Mean of a stated probability over the sample; ``label`` chooses the class."""
+    stated = np.asarray(m.sample[column], dtype=float)
+    if stated.ndim > 1:
+        stated = stated[:, list(m.classes).index(label)]
+    return float(np.average(stated, weights=m.sample.weights))
 
 
 def _score_rows(estimate: Estimate, column: str) -> Any:
@@ -111,7 +118,7 @@ def promised_elsewhere(m: Measurements, promise: Promise) -> CheckResult:
     estimate = replace(error, name="calibration error of the promised probability")
     under = estimate.details["sign"] > 0
     result = _result(
-        m, estimate, "CAL502" if under else "CAL501",
+        m, estimate, float(side.promised.mean()), "CAL502" if under else "CAL501",
         f"{'under' if under else 'over'}-confident probabilities",
         f"The promise comes true {'more' if under else 'less'} often than stated",
     )  # fmt: skip
@@ -177,13 +184,13 @@ def single_classes(m: Measurements, level: None) -> CheckResult:
     worst = m.classes[1] if len(m.classes) == 2 else estimate.details["class"]
     name = f"class {worst}" if len(m.classes) == 2 else "the worst class"
     result = _result(
-        m, replace(estimate, name=f"calibration error of {name}"), "CAL503",
+        m, replace(estimate, name=f"calibration error of {name}"), _mean(m, "probabilities", worst), "CAL503",
         "probabilities of a class are off",
         f"The probability of class {worst} differs from how often it happens",
     )  # fmt: skip
     result = replace(result, estimates=(result.evidence,) if result.evidence else ())
     if len(m.classes) > 2:
-        return replace(result, promise=f"probability of class {worst}")
+        return replace(result, promise=EACH_CLASS)
     binary = m.design.promises_of(("probability",))[0]
     result = _with_clusters(m, binary, replace(result, promise=binary.name))
     return replace(result, rows=_score_rows(estimate, "positive_probability"))
@@ -230,7 +237,9 @@ def top_or_promised(m: Measurements, promise: None) -> CheckResult:
     return replace(promised_elsewhere(m, own), promise=own.name)
 
 
-def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: str) -> CheckResult:
+def _result(
+    m: Measurements, estimate: Estimate, mean_stated: float, code: str, title: str, says: str
+) -> CheckResult:
     details = estimate.details
     span, stated, seen = (
         details.get(key) for key in ("interval", "stated_in_interval", "observed_in_interval")
@@ -250,7 +259,8 @@ def _result(m: Measurements, estimate: Estimate, code: str, title: str, says: st
         effect=estimate.value,
         effect_low=details.get("low_bound"),
         effect_high=_highest(m, estimate),
-        tolerance=TOLERANCE,
+        tolerance=tolerance_at(mean_stated),
+        serious=SERIOUS * COMMON,
         fault=says + numbers,
         clean=_clean_words(estimate),
         where=where,
@@ -284,7 +294,7 @@ def _rows_needed(m: Measurements, estimate: Estimate) -> int | None:
     high = _highest(m, estimate)
     if high is None or estimate.value is None or high <= estimate.value:
         return None
-    return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / TOLERANCE) ** 2))
+    return int(np.ceil((estimate.n or m.n) * ((high - estimate.value) / COMMON) ** 2))
 
 
 CHECKS = (

@@ -10,7 +10,8 @@ from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.tolerances import interval_of, rows_for
+from calipers.auditing.severity import SERIOUS
+from calipers.auditing.tolerances import COMMON, interval_of, rows_for, tolerance_at
 from calipers.inference import holm, wilson
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
@@ -18,8 +19,6 @@ from calipers.results.formatting import format_share
 
 QUESTION = "probabilities"
 CODE, TITLE = "CAL507", "quantiles are off"
-# Share of all rows by which stated and observed frequencies may differ.
-TOLERANCE = 0.02
 
 
 def quantiles_and_pit(m: Measurements, promise: None) -> list[CheckResult]:
@@ -58,8 +57,9 @@ def _quantiles(m: Measurements) -> CheckResult:
         effect=abs(float(worst) - level),
         effect_low=ends[0],
         effect_high=max(_room(e, level) for e, level in zip(shares.values(), levels, strict=True)),
-        tolerance=TOLERANCE,
-        rows_needed=rows_for(0.5, TOLERANCE, m.confidence),
+        tolerance=tolerance_at(level),
+        serious=SERIOUS * COMMON,
+        rows_needed=rows_for(0.5, COMMON, m.confidence),
         fault=f"{format_share(float(worst))} of the outcomes lie at or below the quantile stated for "
         f"{100 * level:g} %.",
         clean="No quantile is clearly off: about as many outcomes lie below each of them as stated.",
@@ -108,8 +108,8 @@ def _pit(m: Measurements) -> CheckResult:
         effect=abs(gap),
         effect_low=abs(gap) - half,
         effect_high=abs(gap) + half,
-        tolerance=TOLERANCE,
-        rows_needed=int(np.ceil(len(pit) * (half / TOLERANCE) ** 2)),
+        tolerance=COMMON,
+        rows_needed=int(np.ceil(len(pit) * (half / COMMON) ** 2)),
         fault=f"The predictive distributions are {estimate.details['shape']}: at or below the stated "
         f"{format_share(level, 0)} point lie {format_share(level + gap)} of the outcomes.",
         clean="The PIT values show no clear departure from an even spread.",

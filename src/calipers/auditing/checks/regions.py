@@ -30,7 +30,7 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
-SMALLEST_MASS = 0.05
+SMALLEST_MASS = 0.02
 # A rule that was measured on other rows is preferred when its p-value is at most this.
 SUSPECT = 0.05
 # A rule in words, and its conditions: column, sign, bound or category.
@@ -67,8 +67,10 @@ def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
     return m.kept(f"regions{level.tag}", lambda: _search(m, level))
 
 
-def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tuple[Region, bool] | None:
-    """The region in which a promise is kept least well, and whether rows that did not choose it confirm it.
+def deviating_region(
+    m: Measurements, level: Promise, side: PromiseRows
+) -> tuple[Region, Estimate | None] | None:
+    """The region in which a promise is kept least well, and what rows that did not choose it confirm of it.
 
     What is too much is a fault of probabilities and quantiles, not of coverage.
     """
@@ -81,9 +83,9 @@ def deviating_region(m: Measurements, level: Promise, side: PromiseRows) -> tupl
         )  # fmt: skip
         rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
         if table and (table[rule].p_value or 1.0) <= SUSPECT:
-            return (rule, table[rule].details["conditions"]), True
+            return (rule, table[rule].details["conditions"]), table[rule]
     found = best_rule(features, side.kept, alpha, min_mass=SMALLEST_MASS, below=not level.two_sided)
-    return None if found is None else (found, False)
+    return None if found is None else (found, None)
 
 
 def described_region(m: Measurements, level: Promise) -> tuple[Region, bool] | None:

@@ -67,6 +67,7 @@ def mean_loss(
         name=name, value=moments.mean, low=float(ends.low), high=float(ends.high), confidence=confidence,
         n=len(loss), p_value=None if few else float(p), alternative="greater",
         reason=FEW_CLUSTERS if few else "", method=_METHOD if cluster is None else _CLUSTERED,
+        details={"null_subject": f"a mean loss of at most {format_number(null)}"},
     )  # fmt: skip
 
 

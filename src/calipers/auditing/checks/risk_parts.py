@@ -16,7 +16,7 @@ import numpy as np
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.adaptive import EASE, measure_words, part_names, part_phrase, parts_of
-from calipers.auditing.checks.over_time import time_words, times_of
+from calipers.auditing.checks.over_time import time_span, time_words, times_of
 from calipers.auditing.checks.regions import SMALLEST_MASS, region_mask
 from calipers.auditing.checks.risk import PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
@@ -199,7 +199,8 @@ def _over_time(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
     for number in range(n_found):
         inside = codes == number
         first, last = times[inside].min(), times[inside].max()
-        where = f"from {time_words(first)} to {time_words(last)}"
+        where = time_span(time_words(first), time_words(last))
+        where = where[0].lower() + where[1:]
         found.append(
             Part(
                 label=time_words(first), place=where, named=where, phrase=where.capitalize(), mask=inside,

@@ -21,7 +21,7 @@ from calipers.auditing.repair.partitions import (
     group_partitions,
 )
 from calipers.auditing.repair.scoring import IntervalScore, LabelScore
-from calipers.auditing.repair.thresholds import MOST_PATTERNS, fit_cells, fit_conditional
+from calipers.auditing.repair.thresholds import FEWEST_ROWS, MOST_PATTERNS, fit_cells, fit_conditional
 from calipers.auditing.repair.weighted_thresholds import fit_weighted
 from calipers.conformal import conformal_quantile
 from calipers.inputs.rows import Rows
@@ -36,7 +36,8 @@ _FLOOR = 0.05
 # Partitions beside the groups, in words.
 _WORDS = {"foretold": "predicted coverage", "difficulty": "difficulty"}
 
-Fit = Callable[[Rows, list[np.ndarray], np.random.Generator], Any]
+# Calibration rows, their scores per level, the generator, and the fewest rows of a cell with a threshold.
+Fit = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class Candidate:
     fit : callable
         Thresholds from calibration rows and their scores; None where they cannot be had.
     guaranteed : int
-        Partitions in whose every cell coverage is guaranteed.
+        Partitions of the comparison in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
     weighted : bool
@@ -106,7 +107,7 @@ def learn_design(rows: Rows, rng: np.random.Generator, new_rows: Rows | None = N
     scores: list[Any] = _plain_scores(rows)
     further: dict[str, Any] = {}
     if rows.given.get("X") is not None and rows.n >= FEWEST_TREE_ROWS:
-        codes = FeatureCodes.of(rows)
+        codes = FeatureCodes.of(rows, with_statements=True)
         values = codes.values(rows)
         further |= _feature_partitions(rows, codes, values, scores[0], rng)
         if rows.task == "regression":
@@ -192,9 +193,10 @@ def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
     """All candidates, simplest first; conditional thresholds only where no p-values are asked for."""
     wants_p_values = rows.task == "classification" and ("p_values" in rows.given or "sets" not in rows.given)
     partitions: list[Any] = [AllRows(), *design.groups, *design.further.values()]
+    slices = design.slices()
     for score in design.scores:
         for partition in partitions:
-            name, cells = f"{score.words}, {partition.title}", int(not isinstance(partition, AllRows))
+            name, cells = f"{score.words}, {partition.title}", int(partition in slices)
             fit = _cells_fit(partition, wants_p_values)
             yield Candidate(name, score, fit, cells, partition in design.groups)
             if design.ratio is not None:
@@ -226,21 +228,29 @@ def _overlapping(design: Design) -> dict[str, list[Any]]:
 
 
 def _cells_fit(partition: Any, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_cells(partition, rows, scores, rows.alphas, keep_scores=keep_scores, fewest=fewest)
 
     return fit
 
 
 def _weighted_fit(partition: Any, ratio: DensityRatio, keep_scores: bool) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
-        return fit_weighted(partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores)
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
+        return fit_weighted(
+            partition, rows, scores, rows.alphas, ratio, keep_scores=keep_scores, fewest=fewest
+        )
 
     return fit
 
 
 def _conditional_fit(partitions: list[Any]) -> Fit:
-    def fit(rows: Rows, scores: list[np.ndarray], rng: np.random.Generator) -> Any:
+    def fit(
+        rows: Rows, scores: list[np.ndarray], rng: np.random.Generator, fewest: float = FEWEST_ROWS
+    ) -> Any:
         return fit_conditional(partitions, rows, scores, rows.alphas, rng)
 
     return fit

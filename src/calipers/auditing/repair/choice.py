@@ -13,16 +13,23 @@ from calipers.auditing.repair.candidates import Candidate, Design, candidates
 from calipers.auditing.repair.partitions import Partition, group_partitions
 from calipers.auditing.repair.recalibration import recalibrations
 from calipers.auditing.repair.rule import RepairRule
+from calipers.auditing.repair.thresholds import FEWEST_ROWS
 from calipers.inputs.rows import Rows
 from calipers.results.formatting import format_number
 
 FOLDS = 2
+# Where thresholds are compared: more parts where each part would otherwise fit few rows.
+SMALL_FOLDS, SMALL_ROWS = 4, 500
 # Slices of fewer rows say too little to decide by.
 FEWEST_SLICE_ROWS = 30
 TENTHS = 10
 # Shortfalls that differ by less, and sizes that differ by less than this share, count as equal.
 SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
+# Coverage of all rows beyond the promise, and beyond noise, that even coverage may cost.
+MOST_EXCESS = 0.03
+# By which share a guarantee in every group may cost more.
+GROUP_PRICE = 0.5
 # Findings about slices; the first is about groups.
 SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 
@@ -59,7 +66,7 @@ class Trial:
     excess : float
         By how much all rows are covered more often than promised, beyond noise.
     guaranteed : int
-        Partitions in whose every cell coverage is guaranteed.
+        Partitions of the comparison in whose every cell coverage is guaranteed.
     in_groups : bool
         Whether the groups that were given are among them.
     weighted : bool
@@ -108,8 +115,10 @@ def slices_of(rows: Rows, partitions: Sequence[Partition]) -> Slices:
     return [own for slices in slices_by_partition(rows, partitions)[1:] for own in slices]
 
 
-def slices_by_partition(rows: Rows, partitions: Sequence[Partition]) -> list[Slices]:
-    """All rows, the cells of every partition, and those of pairs of groups."""
+def slices_by_partition(
+    rows: Rows, partitions: Sequence[Partition], fewest: float = FEWEST_SLICE_ROWS
+) -> list[Slices]:
+    """All rows, the cells of every partition, and those of pairs of groups, that have rows enough."""
     cells = [(p, p.cells(rows)) for p in partitions]
     found: list[Slices] = [[("all rows", np.arange(rows.n))]]
     for partition, own in cells:
@@ -123,7 +132,7 @@ def slices_by_partition(rows: Rows, partitions: Sequence[Partition]) -> list[Sli
                 for k, b in enumerate(second.names())
             ]
             found.append(pairs)
-    return [[(name, which) for name, which in own if len(which) >= FEWEST_SLICE_ROWS] for own in found]
+    return [[(name, which) for name, which in own if len(which) >= fewest] for own in found]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,18 +152,33 @@ class ChoiceRows:
 
 
 def choose_thresholds(
-    parts: Sequence[ChoiceRows], rule: RepairRule, rng: np.random.Generator, *, codes: set[str]
+    parts: Sequence[ChoiceRows],
+    rule: RepairRule,
+    rng: np.random.Generator,
+    *,
+    codes: set[str],
+    n_calibration: int,
 ) -> tuple[list[str], list[Trial]]:
-    """Names of the candidates, the best first for these faults, and all trials."""
-    changed: dict[str, list[tuple[Rows, list[Slices]]]] = {}
+    """Names of the candidates, the best first for these faults, and all trials.
+
+    The winner will be fitted to ``n_calibration`` rows; cells that then have a threshold have one here.
+    """
+    tried: list[dict[str, tuple[Rows, list[Slices]]]] = []
     known: dict[str, Candidate] = {}
     for part in parts:
-        fold = rng.permutation(part.rows.n) % FOLDS
-        slices = slices_by_partition(part.rows, part.design.slices())
+        folds = FOLDS if part.rows.n >= SMALL_ROWS else SMALL_FOLDS
+        fold = rng.permutation(part.rows.n) % folds
+        fewest = FEWEST_ROWS * min(1.0, part.rows.n * (folds - 1) / folds / n_calibration)
+        slices = slices_by_partition(part.rows, part.design.slices(), FEWEST_SLICE_ROWS / len(parts))
+        tried.append({})
         for candidate in candidates(part.design, part.rows):
-            if (new := _cross_fitted(candidate, part.rows, rule, fold, rng)) is not None:
-                changed.setdefault(candidate.name, []).append((part.design.weighted(new), slices))
-                known[candidate.name] = candidate
+            if (new := _cross_fitted(candidate, part.rows, rule, fold, rng, fewest)) is not None:
+                tried[-1][candidate.name] = part.design.weighted(new), slices
+                known.setdefault(candidate.name, candidate)
+    # Where one part taught no spread, no risk or no region, a candidate does what the plainest one does.
+    plainest = next(iter(known), "")
+    changed = {name: [own[name if name in own else plainest] for own in tried] for name in known
+               if all(plainest in own for own in tried)}  # fmt: skip
     trials = [
         replace(
             _coverage_trial(name, new),
@@ -163,7 +187,6 @@ def choose_thresholds(
             weighted=known[name].weighted,
         )
         for name, new in changed.items()
-        if len(new) == len(parts)
     ]
     if not trials:
         return [], []
@@ -172,14 +195,19 @@ def choose_thresholds(
 
 
 def _cross_fitted(
-    candidate: Candidate, rows: Rows, rule: RepairRule, fold: np.ndarray, rng: np.random.Generator
+    candidate: Candidate,
+    rows: Rows,
+    rule: RepairRule,
+    fold: np.ndarray,
+    rng: np.random.Generator,
+    fewest: float,
 ) -> Rows | None:
     """Every row with new statements from the thresholds of the other folds."""
     parts, places = [], []
-    for k in range(FOLDS):
+    for k in range(int(fold.max()) + 1):
         fit, out = rows.take(fold != k), np.flatnonzero(fold == k)
         scores = [candidate.score.of_outcomes(fit, level) for level in range(len(rows.alphas))]
-        thresholds = candidate.fit(fit, scores, rng)
+        thresholds = candidate.fit(fit, scores, rng, fewest)
         if thresholds is None:
             return None
         own = replace(rule, probability_map=None, score=candidate.score, thresholds=thresholds)
@@ -255,25 +283,37 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     best = min((trials[i] for i in pool), key=lambda trial: trial.shortfall)
     able = [i for i in pool
             if trials[i].shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
+    least = min(_price(trials[i]) for i in able)
     if GROUP_CODE in codes:
-        able = [i for i in able if trials[i].in_groups] or able
-    smallest = min(trials[i].mean_size or 0.0 for i in able)
-    near = [i for i in able if (trials[i].mean_size or 0.0) <= smallest + SAME_SIZE * abs(smallest)]
-    first = max(near, key=lambda i: trials[i].guaranteed) if codes & SLICE_CODES else near[0]
+        able = [
+            i for i in able if trials[i].in_groups and _price(trials[i]) <= (1 + GROUP_PRICE) * least
+        ] or able
+        least = min(_price(trials[i]) for i in able)
+    near = [i for i in able if _price(trials[i]) <= least + SAME_SIZE * abs(least)]
+    if codes & SLICE_CODES:
+        most = max(trials[i].guaranteed for i in near)
+        near = sorted((i for i in near if trials[i].guaranteed == most), key=lambda i: _price(trials[i]))
+    first = near[0]
     others = sorted(range(len(trials)), key=lambda i: (i not in able, i not in pool, trials[i].shortfall))
     return [first, *(i for i in others if i != first)]
+
+
+def _price(trial: Trial) -> float:
+    """The interval score, which asks for the right width of every row; for sets the mean size."""
+    return trial.scores.get("interval score", trial.mean_size or 0.0)
 
 
 def _comparable(trials: list[Trial]) -> list[int]:
     """Those for new rows with other features, where there are such; of them those that do not state too much.
 
-    Stating everything never falls short: more coverage of all rows than was promised, beyond noise, and
-    infinite intervals are not evidence for a candidate.
+    Stating everything never falls short: clearly more coverage of all rows than was promised and infinite
+    intervals are not evidence for a candidate. Some excess is the price of even coverage: where one label is
+    nearly always right, no set covers less.
     """
     pool = [i for i, trial in enumerate(trials) if trial.weighted] or list(range(len(trials)))
     pool = [i for i in pool if np.isfinite(trials[i].mean_size or 0.0)] or pool
     least = min(trials[i].excess for i in pool)
-    return [i for i in pool if trials[i].excess <= least + SAME_SHORTFALL]
+    return [i for i in pool if trials[i].excess <= least + MOST_EXCESS]
 
 
 def choose_map(rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Any, list[Trial]]:

@@ -15,7 +15,7 @@ from calipers.exceptions import InputError
 from calipers.results.serialization import decode, encode
 from calipers.version import __version__
 
-FORMAT = 1
+FORMAT = 2  # 2: trees ask one question per level
 _PARTS: dict[str, type] = {}
 _KINDS: dict[type, str] = {}
 Part = TypeVar("Part", bound=type)

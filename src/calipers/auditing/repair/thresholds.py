@@ -104,7 +104,7 @@ def used_cells(partition: Partition, shared: np.ndarray, n: int, rows: Rows) -> 
 
 
 def cell_sharing(
-    partition: Partition, rows: Rows, weights: np.ndarray | None = None
+    partition: Partition, rows: Rows, weights: np.ndarray | None = None, fewest: float = FEWEST_ROWS
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """The threshold of every cell, that of every calibration row, and the number of thresholds.
 
@@ -116,7 +116,7 @@ def cell_sharing(
     sums, squares = (
         np.bincount(cells[cells >= 0], own[cells >= 0], minlength=n_cells) for own in (mass, mass**2)
     )
-    large = np.flatnonzero(sums**2 >= FEWEST_ROWS * np.where(squares > 0, squares, np.inf))
+    large = np.flatnonzero(sums**2 >= fewest * np.where(squares > 0, squares, np.inf))
     shared = np.full(n_cells, len(large))
     shared[large] = np.arange(len(large))
     return shared, np.append(shared, len(large) + 1)[cells], len(large) + 2
@@ -129,9 +129,10 @@ def fit_cells(
     alphas: tuple[float, ...],
     *,
     keep_scores: bool = False,
+    fewest: float = FEWEST_ROWS,
 ) -> CellThresholds:
     """Thresholds from calibration rows, given their scores per level; small cells share one."""
-    shared, used, n = cell_sharing(partition, rows)
+    shared, used, n = cell_sharing(partition, rows, fewest=fewest)
     values = np.array(
         [
             [conformal_quantile(own[used == k], alpha) if (used == k).any() else np.inf

@@ -110,10 +110,11 @@ def fit_weighted(
     ratio: DensityRatio,
     *,
     keep_scores: bool = False,
+    fewest: float = FEWEST_ROWS,
 ) -> WeightedThresholds:
     """Weighted thresholds from calibration rows; cells that are worth few rows share one."""
     weights = ratio.of(rows) * (1.0 if rows.weights is None else rows.weights)
-    shared, used, n = cell_sharing(partition, rows, weights)
+    shared, used, n = cell_sharing(partition, rows, weights, fewest)
     cells = [np.flatnonzero(used == k) for k in range(n)]
     tails = tuple(
         tuple(_tail(own[which], weights[which], alpha) for own, alpha in zip(scores, alphas, strict=True))

@@ -186,6 +186,9 @@ def assign_roles(
             raise _no_column(single, choice.patterns(single), columns, place)
         if single.beside and single.beside not in found and single.name not in choice.chosen:
             continue
+        if matched and single.argument in arrays and single.layout != "rest":
+            column = next(iter(matched.values()))
+            raise InputError(f"{place} holds {single.argument} twice, also as {column!r}. Leave one out.")
         if matched:
             found[single.argument] = found.get(single.argument, {}) | matched
             taken |= set(matched.values())

@@ -38,7 +38,10 @@ def read_npz(path: str) -> tuple[pl.LazyFrame, frozenset[str], dict[str, Any]]:
     """
     import polars as pl
 
-    arrays = dict(_members(path))
+    members = list(_members(path))
+    arrays = dict(members)
+    if len(arrays) < len(members):
+        raise InputError(f"{path} holds two arrays of one name. Write it again.")
     if not arrays:
         raise InputError(f"{path} holds no arrays. Name them as the arguments of audit: y_true, sets, ...")
     stated = {name: _checked(name, arrays.pop(name), path) for name in STATED if name in arrays}

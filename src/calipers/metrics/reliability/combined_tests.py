@@ -184,7 +184,7 @@ def _linear(levels: ScoreLevels, factors: np.ndarray) -> Statistic:
 
 
 def _divisors(levels: ScoreLevels) -> np.ndarray:
-    """The variances of the units; those of probabilities next to 0 are raised until one can divide by them."""
+    """The variances of the units; those of probabilities next to 0 are raised so that one can divide."""
     variance = levels.unit_variance
     return np.where(variance > 0, np.maximum(variance, _SMALLEST_DIVISOR), 0.0)
 

@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import approx_fprime, linprog
 from scipy.special import expit
 
-from calipers.auditing.repair.boosted_trees import DEPTH, Trees, boost, one_tree
+from calipers.auditing.repair.boosted_trees import Trees, boost, one_tree
 from calipers.auditing.repair.choice import Trial, _order
+from calipers.auditing.repair.feature_codes import FeatureCodes, statements
 from calipers.auditing.repair.partitions import GroupCells, difficulty_partition, group_partitions
 from calipers.auditing.repair.recalibration import (
     fit_segments,
@@ -46,29 +47,51 @@ def test_temperature_is_found_back() -> None:
     assert found.temperature == pytest.approx(2.0, rel=0.05)
 
 
-def test_trees_predict_what_scikit_learn_does() -> None:
-    from sklearn.tree import DecisionTreeRegressor
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 3)).astype(np.float32)
-    y = X[:, 0] * (X[:, 1] > 0)
-    ours = one_tree(X, y, np.random.default_rng(1), leaf_rows=20)
-    seed = np.random.default_rng(1)
-    seed.permutation(500)
-    theirs = DecisionTreeRegressor(
-        max_depth=DEPTH, min_samples_leaf=20, random_state=int(seed.integers(2**31))
-    )
-    theirs.fit(X, y)
-    new = rng.normal(size=(200, 3)).astype(np.float32)
-    assert ours.predict(new) == pytest.approx(theirs.predict(new), abs=1e-9)
-
-
 def test_a_tree_by_hand() -> None:
-    # The root asks x0 > 1, its right child x1 > 0; every other node sends all rows left.
-    feature, threshold = [0, 0, 1, 0, 0, 0, 0], [1.0, np.inf, 0.0, np.inf, np.inf, np.inf, np.inf]
-    trees = Trees(10.0, np.array([feature]), np.array([threshold]), np.arange(8.0)[None])
-    values = np.array([[0.0, 5.0], [2.0, -1.0], [2.0, 1.0]], dtype=np.float32)
-    assert trees.predict(values).tolist() == [10.0, 14.0, 16.0]
+    # Every row is asked x0 > 1, then x1 > 0; the leaf is both answers in binary.
+    trees = Trees(10.0, np.array([[0, 1]]), np.array([[1.0, 0.0]]), np.arange(4.0)[None])
+    values = np.array([[0.0, 5.0], [2.0, -1.0], [2.0, 1.0], [1.0, 0.0]], dtype=np.float32)
+    assert trees.predict(values).tolist() == [11.0, 12.0, 13.0, 10.0]
+    # Only the columns that are read are kept.
+    wider = Trees(10.0, np.array([[1, 4]]), trees.threshold, trees.value)
+    assert wider.used().tolist() == [1, 4]
+    assert wider.renumbered(wider.used()).predict(values).tolist() == trees.predict(values).tolist()
+
+
+def test_regions_have_rows_enough_and_the_means_of_their_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1000, 3)).astype(np.float32)
+    y = (X[:, 1] > 0.7).astype(float)
+    tree = one_tree(X, y, rng, leaf_rows=100)
+    leaf = tree.leaves(X)
+    rows_of_leaves = np.bincount(leaf)
+    assert len(rows_of_leaves) > 1
+    assert rows_of_leaves.min() >= 100
+    assert tree.predict(X) == pytest.approx((np.bincount(leaf, y) / rows_of_leaves)[leaf])
+    assert tree.predict(X)[y == 1].mean() > 0.8 > 0.2 > tree.predict(X)[y == 0].mean()
+    assert not len(one_tree(X, y, rng, leaf_rows=600).used())
+
+
+def test_a_boosted_quantile_follows_the_spread_of_the_outcome() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(4000, 2)).astype(np.float32)
+    y = rng.normal(size=4000) * np.where(X[:, 0] > 0.5, 3.0, 1.0)
+    trees = boost(X, y, rng, loss="quantile", level=0.9, start=float(np.quantile(y, 0.9)))
+    found = [trees.predict(X[side]).mean() for side in (X[:, 0] < 0.4, X[:, 0] > 0.6)]
+    assert found == pytest.approx([1.28, 3.84], rel=0.2)  # 1.2816 is the normal quantile
+
+
+def test_trees_read_what_is_stated_after_the_features() -> None:
+    intervals = np.array([[0.0, 2.0], [-np.inf, 1.0]])
+    rows = Rows({"y_true": [0.0, 0.0], "intervals": intervals, "X": np.array([[7.0], [np.nan]])})
+    codes = FeatureCodes.of(rows, with_statements=True)
+    assert codes.stated == ("middle", "half width")
+    assert codes.values(rows).tolist() == [[7.0, 1.0, 1.0], [7.0, 0.0, np.inf]]
+    only = codes.only(np.array([2]))
+    assert (only.names, only.stated, only.values(rows).tolist()) == ((), ("half width",), [[1.0], [np.inf]])
+    stated = np.array([[0.2, 0.5, 0.3]])
+    found = statements(Rows({"y_true": [0], "probabilities": stated}, classes=(0, 1, 2)))
+    assert [float(column[0]) for column in found.values()] == [0.5, 0.3, 0.2, 0.2, 0.5, 0.3]
 
 
 def test_boosting_learns_nothing_from_noise_and_something_from_a_signal() -> None:
@@ -298,9 +321,10 @@ def test_a_small_group_of_two_classes_keeps_near_all_rows_and_a_large_one_goes_i
     assert pooled < small < pooled + 4 * 1.5  # four spreads of the prior
 
 
-def trial(name: str, shortfall: float, size: float, **more: Any) -> Trial:
+def trial(name: str, shortfall: float, size: float, score: float | None = None, **more: Any) -> Trial:
+    scores = {} if score is None else {"interval score": score}
     return Trial(
-        promise="coverage", name=name, rows=200, scores={}, shortfall=shortfall, mean_size=size, **more
+        promise="coverage", name=name, rows=200, scores=scores, shortfall=shortfall, mean_size=size, **more
     )
 
 
@@ -326,6 +350,15 @@ ORDERS = {
     ),
     "of others first those that do not cover too much": (
         [trial("a", 0.1, 1.0), trial("b", 0.0, 3.0, excess=0.1), trial("c", 0.3, 1.0)], {"CAL101"}, [0, 2, 1]
+    ),
+    "some excess is the price of even coverage": (
+        [trial("a", 0.1, 1.0), trial("b", 0.0, 1.2, excess=0.02)], {"CAL202"}, [1, 0]
+    ),
+    "of intervals those whose score is best, though they are wider": (
+        [trial("a", 0.0, 1.0, score=2.0), trial("b", 0.0, 1.2, score=1.5)], {"CAL202"}, [1, 0]
+    ),
+    "a guarantee in the groups does not buy everything": (
+        [trial("a", 0.0, 1.0), trial("b", 0.0, 1.6, guaranteed=1, in_groups=True)], {"CAL201"}, [0, 1]
     ),
 }  # fmt: skip
 

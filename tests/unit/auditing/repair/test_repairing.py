@@ -150,7 +150,7 @@ def test_every_candidate_is_listed_and_one_is_chosen() -> None:
     for words in (
         "one threshold",
         "per group",
-        "foretold",
+        "predicted coverage",
         "region",
         "normalised",
         "quantiles",
