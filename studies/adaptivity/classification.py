@@ -151,20 +151,36 @@ def _trials(
     effort: Effort,
     alpha: float,
 ) -> dict[str, np.ndarray]:
-    ranks, ease = outputs.ranks[test], main_ease(outputs)[test]
-    readings = {name: np.empty(effort.trials) for name in (*RIVALS, "rate")}
-    for t, rng in enumerate(generator(5).spawn(effort.trials)):
-        rows = rng.permutation(len(test))[: min(effort.rows, len(test))]
-        r, s, c = ranks[rows].astype(float), size[rows].astype(float), covered[rows]
-        pairs = draw_pairs(len(rows), effort.group, effort.pairs, rng)
-        harder = harder_first(np.stack([r, s]), pairs, effort.group)
-        readings["rate"][t] = np.mean(harder[:, 0] == harder[:, 1])
-        readings["Deficit"][t] = np.maximum(r - s, 0).mean()
-        readings["Excess"][t] = np.maximum(s - r, 0).mean()
-        readings["SSCV"][t] = _worst(c, s, STRATA, alpha)
-        readings["ESCV"][t] = _worst(c, s, np.unique(s), alpha)
+    """Every metric and the share of pairs with Property 1, in each trial.
+
+    Groups are places in a trial's rows, which come in random order: the same places serve all trials, and the
+    totals of all groups over many trials are one product of matrices. At most half of the test rows make a
+    trial: with all of them no metric would differ between trials.
+    """
+    ranks, ease = outputs.ranks[test].astype(float), main_ease(outputs)[test]
+    n = min(effort.rows, len(test) // 2)
+    source, *own = generator(5).spawn(effort.trials + 1)
+    pairs = draw_pairs(n, effort.group, effort.pairs, source)
+    samples = [rng.permutation(len(test))[:n] for rng in own]
+    readings = {name: np.empty(effort.trials) for name in RIVALS}
+    for t, rows in enumerate(samples):
+        r, s = ranks[rows], size[rows].astype(float)
+        found = _existing_metrics(r, s, covered[rows], alpha)
+        for name in RIVALS[:-1]:
+            readings[name][t] = found[name.lower()]
         readings["T-SS"][t] = bare_t_ss(r, s, ease[rows])
-    return readings
+    rates = [_rates(ranks, size, part, pairs, effort.group) for part in _parts(samples)]
+    return readings | {"rate": np.concatenate(rates)}
+
+
+def _parts(samples: list[np.ndarray], together: int = 50) -> list[np.ndarray]:
+    return [np.stack(samples[i : i + together]) for i in range(0, len(samples), together)]
+
+
+def _rates(ranks: np.ndarray, size: np.ndarray, samples: np.ndarray, pairs: Any, group: int) -> np.ndarray:
+    """Share of pairs of groups with Property 1 in each sample of rows (trials, n)."""
+    harder = harder_first(np.concatenate([ranks[samples], size[samples].astype(float)]), pairs, group)
+    return np.asarray(np.mean(harder[:, : len(samples)] == harder[:, len(samples) :], axis=0))
 
 
 def _worst(covered: np.ndarray, size: np.ndarray, ends: Iterable[float], alpha: float) -> float:

@@ -91,8 +91,8 @@ def cd_figure(comparison: RankComparison, title: str, path: Path) -> Path:
     return write_figure(plot_critical_difference(comparison, title=title).figure, path, dpi=DPI)
 
 
-def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Path:
-    """Figures 3 and 4: means over data sets and seeds, with every data set as a point."""
+def regression_figure(rows: Sequence[Row], floor: float, path: Path, alpha: float = 0.3) -> Path:
+    """Figure 3: means over data sets and seeds, every data set as a point, and the noise floor of T-CV."""
     keys = {
         "t_cv": "T-CV (lower is better)",
         "t_ss": "T-SS (higher is better)",
@@ -112,5 +112,11 @@ def regression_figure(rows: Sequence[Row], path: Path, alpha: float = 0.3) -> Pa
         ax.set_xticks(range(len(means)), regression.METHODS, rotation=40, fontsize=8)
         ax.set_title(f"{title}, alpha {alpha:g}", fontsize=9)
         ax.axhline(0, color="black", linewidth=0.6)
-    axes[0][-1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        for place in np.flatnonzero(np.isnan(means)):
+            ax.text(place, 0, " undefined:\n one width", rotation=90, ha="center", va="bottom", fontsize=7)
+    axes[0][0].axhline(floor, color="0.4", linestyle=":", label="perfect predictor (median T-CV)")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    axes[0][-1].legend(
+        handles, labels, fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5)
+    )
     return write_figure(figure, path, dpi=DPI)

@@ -56,8 +56,10 @@ def draw_errors(repairs: Sequence[Repair], path: Path) -> Path:
             ax.plot([float(r.after)], [y - 0.22], "d", color=_GREY, markersize=5)
         ax.set_yticks(range(len(rows)), [r.learner for r in rows])
         ax.set_xscale("log")
-        # the axis belongs to the readings; a tick of a null band far below them is left outside
-        ax.set_xlim(left=0.5 * min(min(float(r.before), float(r.after)) for r in rows))
+        least = min(min(float(r.before), float(r.after)) for r in rows)
+        # The axis belongs to the readings: a tick more than ten times below them all is left outside.
+        ticks = [float(r.before.null_high or 0) for r in rows]
+        ax.set_xlim(left=0.7 * min([least, *(tick for tick in ticks if tick >= least / 10)]))
         n = int(rows[0].before.n or 0)
         ax.set_title(f"{TITLES.get(dataset, dataset)} ({n:_} test rows)".replace("_", " "), loc="left")
         ax.set_xlabel("calibration error (log scale)")

@@ -74,7 +74,7 @@ def _worlds(out: Path, quick: bool) -> tuple[list[Claim], list[Path]]:
     files.append(figures.draw_efficiency(rows, truth, out / "sample_efficiency.png"))
     files.append(figures.draw_curve(curve, out / "one_dimension.png"))
     by_seed = [row | {"data": row["seed"]} for row in volumes]
-    files.append(figures.draw_scores(by_seed, out / "two_outputs.png"))
+    files.append(figures.draw_scores(by_seed, out / "two_outputs.png", "size / smallest size of the seed"))
     return found, files
 
 

@@ -56,30 +56,40 @@ def draw_curve(rows: list[Row], path: Path) -> Path:
     return write_figure(figure, path, dpi=DPI)
 
 
-def draw_scores(rows: list[Row], path: Path) -> Path:
-    """Section 9: L1-ERT against size, each data set's smallest size being 1."""
-    figure, ax = _figure(1, (6.5, 4.5))
-    smallest = {d: min(pick(rows, "size", data=d)) for d in {r["data"] for r in rows}}
-    for i, score in enumerate(dict.fromkeys(str(r["score"]) for r in rows)):
-        chosen = [r for r in rows if r["score"] == score]
+def draw_scores(rows: list[Row], path: Path, ylabel: str = "size / smallest size of the data set") -> Path:
+    """Section 9: L1-ERT against size, each data set's smallest size being 1; data sets by mark."""
+    figure, ax = _figure(1, (7.6, 4.5))
+    smallest = {d: min(pick(rows, "size", data=d)) for d in dict.fromkeys(r["data"] for r in rows)}
+    colours = {score: f"C{i}" for i, score in enumerate(dict.fromkeys(str(r["score"]) for r in rows))}
+    marks = dict(
+        zip(smallest, "osD^vPX*" if isinstance(rows[0]["data"], str) else "o" * len(smallest), strict=False)
+    )
+    for r in rows:
         ax.errorbar(
-            [r["ert"] for r in chosen], [r["size"] / smallest[r["data"]] for r in chosen],
-            xerr=[r["std_error"] for r in chosen], fmt="o", color=f"C{i}", label=score, alpha=0.8, capsize=2,
+            [r["ert"]], [r["size"] / smallest[r["data"]]], xerr=[r["std_error"]], fmt=marks[r["data"]],
+            color=colours[r["score"]], alpha=0.8, capsize=2,
         )  # fmt: skip
+    for score, colour in colours.items():
+        ax.plot([], [], "o", color=colour, label=score)
+    if len(set(marks.values())) > 1:
+        for name, mark in marks.items():
+            ax.plot([], [], mark, color="grey", label=name)
     ax.axvline(0, color="black", lw=0.8)
-    ax.set(xlabel="L1-ERT (0: covers everywhere)", ylabel="size / smallest size of the data set")
-    ax.legend(fontsize=8)
+    ax.set(xlabel="L1-ERT (0: covers everywhere; bars: one standard error)", ylabel=ylabel)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return write_figure(figure, path, dpi=DPI)
 
 
 def draw_classifiers(shares: dict[str, tuple[float, float, float]], path: Path) -> Path:
     """Section 8: share of the largest ERT recovered, and the time it took."""
-    figure, ax = _figure(1, (6.5, 4))
+    figure, ax = _figure(1, (7.6, 4))
     for i, (name, (l1, l2, seconds)) in enumerate(shares.items()):
         ax.scatter([seconds], [100 * l1], color=f"C{i}", marker="o", s=50, label=name)
         ax.scatter([seconds], [100 * l2], color=f"C{i}", marker="^", s=50)
     ax.scatter([], [], color="grey", marker="o", label="L1")
     ax.scatter([], [], color="grey", marker="^", label="L2")
     ax.set(xscale="log", xlabel="CPU seconds per 1000 rows", ylabel="% of the largest ERT recovered")
-    ax.legend(fontsize=8)
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return write_figure(figure, path, dpi=DPI)

@@ -3,7 +3,7 @@
 Section 7 of "Criteria of efficiency for conformal prediction": three nearest-neighbour conformity
 measures, two metrics, K = 1..50, judged by average unconfidence (U, not probabilistic) and by average
 observed fuzziness (OF, probabilistic). Writes ``predictors.csv`` (every predictor, every criterion that
-needs no level), ``nearest_neighbour.csv``, ``figure2.png`` and the claims.
+needs no level), ``nearest_neighbour.csv``, ``figure1.png``, ``figure2.png`` and the claims.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from studies.efficiency.claims import check_claims
 from studies.efficiency.digits import load_digits
-from studies.efficiency.figure import draw_figure
+from studies.efficiency.figure import draw_digits, draw_figure
 from studies.efficiency.matrices import METRICS, MatrixStore
 from studies.efficiency.predictors import (
     evaluate,
@@ -64,6 +64,7 @@ def run(data: Path | None, out: Path, *, quick: bool = False) -> StudyReport:
     files = (
         write_predictors(results, out / "predictors.csv"),
         write_table(out / "nearest_neighbour.csv", ("metric", "pixels", "error", "std_error"), errors),
+        draw_digits(digits, out / "figure1.png"),
         draw_figure(results, out / "figure2.png"),
     )
     claims = check_claims(digits.y_test, results, p_values, errors, decide=not quick)

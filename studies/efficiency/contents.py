@@ -185,7 +185,8 @@ ITEMS = (
         kind="Figure",
         numbers=(1,),
         says="examples of USPS digits",
-        objects=("calipers.datasets.load_usps",),
+        objects=("calipers.datasets.load_usps", "studies.efficiency.figure.draw_digits"),
+        outputs=("figure1.png",),
         agrees="yes: the same data set",
     ),
     PaperItem(

@@ -1,11 +1,14 @@
-"""Figure 2 of the paper: average unconfidence above, average observed fuzziness below."""
+"""Figure 1: digits of the data set; Figure 2: average unconfidence and observed fuzziness."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from calipers.arrays import import_optional
+from studies.efficiency.digits import Digits
 from studies.efficiency.matrices import METRICS
 from studies.efficiency.predictors import MEASURES, Reading, curve_of
 from studies.outcome import write_figure
@@ -15,6 +18,22 @@ PANELS = {"U": "average unconfidence (U)", "OF": "average observed fuzziness (OF
 COLOURS = {"ratio": "#0072b2", "probability": "#d55e00", "predictability": "#444444"}
 STYLES = {"tangent": "-", "euclidean": "--"}
 METRIC_NAMES = {"tangent": "tangent distance", "euclidean": "Euclidean distance"}
+
+
+def draw_digits(digits: Digits, path: Path, examples: int = 4) -> Path:
+    """The first training images of every digit, as they come."""
+    figures = import_optional("matplotlib.figure", purpose="figures", install="calipers[plots]")
+    figure = figures.Figure(figsize=(7.0, 0.75 * examples + 0.4), layout="constrained")
+    labels = np.unique(digits.y_train)
+    axes = figure.subplots(examples, len(labels), squeeze=False)
+    for column, label in zip(axes.T, labels, strict=True):
+        images = digits.raw_train[digits.y_train == label][:examples]
+        for ax, image in zip(column, images, strict=False):
+            ax.imshow(image.reshape(16, 16), cmap="gray_r", vmin=-1, vmax=1)
+        for ax in column:
+            ax.set_axis_off()
+    figure.suptitle("USPS: the first training images of every digit", fontsize=10)
+    return write_figure(figure, path, dpi=150)
 
 
 def draw_figure(readings: list[Reading], path: Path) -> Path:

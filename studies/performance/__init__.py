@@ -43,10 +43,13 @@ def run(data: Path | None, out: Path, *, quick: bool) -> StudyReport:
     found = _claims(labelled, trial, naive, sizes)
     floors = [reading for t in (trial, *others) for reading in digits.floor_readings(t)]
     found.append(claims.floor_claim(floors))
+    buckets = claims.bucket_counts()
+    found.append(claims.bucket_claim(buckets))
     files = [
         _coverage_table(labelled, out / "coverage.csv"),
         write_table(out / "floors.csv", digits.FloorReading._fields, floors),
         write_table(out / "naive.csv", ("interval", "cover rate", "low", "high"), rates),
+        figures.bucket_figure(buckets, out / "figure3.png"),
         *_figures(svm, trial, candidate, algorithm, sizes.train_size, rates, out),
     ]
     verdicts = tuple(replace(claim, agrees=None) if quick else claim for claim in found)

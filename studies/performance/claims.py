@@ -8,7 +8,7 @@ from scipy import stats
 from calipers.inference import CalibrationLaw, binomial_p_value, clopper_pearson
 from studies.outcome import Claim
 from studies.performance.digits import FloorReading, ModulatedTrial
-from studies.performance.trials import ALPHA, TrialTable
+from studies.performance.trials import ALPHA, SEED, TrialTable
 
 # A right claim is called wrong by chance at most this often.
 _SURE = 0.001
@@ -54,6 +54,25 @@ def floor_claim(readings: list[FloorReading]) -> Claim:
         paper="not stated; Figure 5",
         ours=read,
         agrees=min(r.covered for r in readings) >= 1 - ALPHA - 0.05,
+    )
+
+
+def bucket_counts(points: int = 19, trials: int = 20_000) -> np.ndarray:
+    """How many of the sorted losses lie below a new one, heavy-tailed losses: counts of 0 to ``points``."""
+    losses = np.random.default_rng(SEED).standard_t(2.1, (trials, points + 1)) ** 2
+    below = np.sum(losses[:, :-1] < losses[:, -1:], axis=1)
+    return np.bincount(below, minlength=points + 1)
+
+
+def bucket_claim(counts: np.ndarray) -> Claim:
+    """Figure 3 and Lemma 2: the buckets between sorted losses are equally likely."""
+    p = float(stats.chisquare(counts).pvalue)
+    shares = counts / counts.sum()
+    return Claim(
+        claim="a new loss falls into each bucket between the sorted losses equally often (Figure 3, Lemma 2)",
+        paper=f"1/(n + 1) = {1 / len(counts):.4f} for n = {len(counts) - 1}",
+        ours=f"{shares.min():.4f} to {shares.max():.4f} in {counts.sum()} trials, chi-squared p = {p:.2f}",
+        agrees=p > _SURE,
     )
 
 

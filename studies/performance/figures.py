@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import import_optional
+from calipers.inference import CoverageLaw
 from calipers.plots import (
     plot_coverage_histogram,
     plot_forecast_bars,
@@ -83,6 +84,22 @@ def draw_case(figure: Any, trial: ModulatedTrial, case: int) -> None:
         f"dotted: a digit absent from training costs -ln {trial.floor:g} = {trial.cap:.2f}, the chosen floor",
         fontsize=8.5,
     )
+
+
+def bucket_figure(counts: np.ndarray, path: Path) -> Path:
+    """Figure 3 with numbers: how often a new loss falls into each bucket between n sorted losses."""
+    points, trials = len(counts) - 1, int(counts.sum())
+    low, high = CoverageLaw(n=trials, alpha=points / (points + 1)).share_interval(0.95)[:2]
+    figure = _figure(8.0, 3.2)
+    ax = figure.subplots()
+    ax.bar(np.arange(points + 1), counts / trials, color=COLOURS[0])
+    ax.axhspan(float(low), float(high), color="0.5", alpha=0.3, label="95 % of runs when each has 1/(n + 1)")
+    ax.set_xticks(range(points + 1), [str(k) for k in range(points + 1)])
+    ax.set(xlabel="how many of the sorted losses lie below the new one", ylabel="share of trials")
+    ax.set_title(f"A new loss among {points} exchangeable ones, {trials} trials")
+    ax.set_ylim(0, 1.45 * float(high))
+    ax.legend(frameon=False, loc="upper right")
+    return write_figure(figure, path, dpi=DPI)
 
 
 def width_figure(

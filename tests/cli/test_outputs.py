@@ -130,6 +130,23 @@ def test_a_reader_that_leaves_is_no_finding_and_files_are_written(rows: str, tmp
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == NAMES
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["audit"], ["audit", "--json"], ["measure"], ["audit", "--out", "out"]])
+def test_output_to_a_full_disk_is_one_sentence(words: list[str], rows: str, tmp_path: Path) -> None:
+    done = run_program([words[0], rows, *words[1:]], "> /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.startswith("calipers: standard output cannot be written: No space left on device.")
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "out" / "audit.json").exists() == ("--out" in words)
+
+
+def test_a_closed_output_keeps_the_exit_code_and_the_files(rows: str, tmp_path: Path) -> None:
+    done = run_program(["audit", rows, "--out", "out", "--fail-on", "never"], ">&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == NAMES
+    assert run_program(["measure", rows], ">&- 2>&-").returncode == 0
+
+
 def test_tables_for_a_reader_that_left_are_no_finding(rows: str) -> None:
     assert run_program(["audit", rows], "| true").returncode == 141
 

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
+from calipers.conformal import conformal_quantile, conformal_rank
 from calipers.datasets import HeavyTailedWorld
 from calipers.performance import (
     AlgorithmPerformance,
@@ -230,3 +231,18 @@ def test_the_naive_cross_validation_interval_loses_coverage():
         ours.append(forecast_losses(seen, 0.1).low <= new <= forecast_losses(seen, 0.1).high)
     assert np.mean(naive) < 0.5
     assert_covers(ours, 0.91)
+
+
+@pytest.mark.parametrize("n", [19, 24])
+def test_full_conformal_regression_covers_between_the_bounds_of_theorem_3(n, times):
+    """Y lies in the set of eq. 12 when its residual, of a line through all n + 1 points, ranks low enough."""
+    rng = np.random.default_rng(n)
+    hits = []
+    for _ in range(2000 * times):
+        X = np.column_stack([np.ones(n + 1), rng.normal(size=n + 1)])
+        y = X @ [1.0, 2.0] + rng.standard_t(2.1, n + 1)
+        residuals = np.abs(y - X @ np.linalg.lstsq(X, y, rcond=None)[0])
+        hits.append(residuals[-1] <= conformal_quantile(residuals[:-1], 0.1))
+    exact = conformal_rank(n, 0.1) / (n + 1)
+    assert 0.9 <= exact <= 0.9 + 1 / (n + 1)
+    assert_covers(hits, exact)

@@ -310,6 +310,7 @@ def _part_numbers(
         null_low=None, null_high=None, null_level=None,
         method=f"{error.method}; p-value of the worst part: {joint.method}",
         reason=FEW_CLUSTERS if p is None else error.reason,
+        details=dict(error.details) | {"null_subject": f"{promise.noun} as right there as elsewhere"},
     )  # fmt: skip
     low = error.details.get("low_bound")
     widest = np.sqrt(side.design_effect)
@@ -379,7 +380,12 @@ def _part_evidence(
         + ("" if parts.foremost is None else ", that of the hardest part, named beforehand, by itself")
         + f"; {test}, corrected for the number of {kinds}",
         reason="" if p is not None else NO_EXACT_TEST if side is None else FEW_CLUSTERS,
-        details={"hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels)},
+        details={
+            "hits": parts.hits, "rows": parts.rows, "labels": list(parts.labels),
+            "null_subject": f"quantiles as right in all {kinds}"
+            if promise.kind == "quantile"
+            else f"a predictor that covers all {kinds} alike",
+        },
     )  # fmt: skip
 
 

@@ -201,13 +201,19 @@ def no_attributes(rows: Rows) -> Sequence[str]:
 def clustered_worst(
     side: PromiseRows, masks: list[np.ndarray], generator: np.random.Generator, promise: Promise
 ) -> tuple[int, float | None]:
-    """The part whose sum of residuals stands out most, and its p-value by signs of clusters."""
+    """The part whose sum of residuals stands out most, and its p-value by signs of clusters.
+
+    Signs spread a part's sum by its own squares, which are small where few rows missed: there the sum is
+    measured by the noise that its promises have.
+    """
     sign = 1.0 if promise.two_sided else -1.0
-    scale = [np.sqrt(max(1.0, float(np.sum(side.residuals[mask] ** 2)))) for mask in masks]
+    own = np.array([max(1.0, float(np.sum(side.residuals[mask] ** 2))) for mask in masks])
+    expected = np.array([np.sum(side.expected[mask] * (1.0 - side.expected[mask])) for mask in masks])
 
     def scores(residuals: np.ndarray) -> np.ndarray:
-        sums = np.stack([residuals[:, mask].sum(axis=1) / s for mask, s in zip(masks, scale, strict=True)])
+        sums = np.stack([residuals[:, mask].sum(axis=1) for mask in masks]) / np.sqrt(own)[:, None]
         return np.abs(sums) if promise.two_sided else sign * sums
 
-    at = int(np.argmax(scores(side.residuals[None, :])[:, 0]))
-    return at, side.sign_test(lambda r: scores(r).max(axis=0), generator)
+    seen = scores(side.residuals[None, :])[:, 0] / np.sqrt(np.maximum(1.0, expected / own))
+    at = int(np.argmax(seen))
+    return at, side.sign_test(lambda r: scores(r).max(axis=0), generator, float(seen[at]))

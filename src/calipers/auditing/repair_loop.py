@@ -129,7 +129,8 @@ def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> A
         "seed": design.seed, "confidence": design.confidence, "sample_rows": design.sample_rows,
         "n_calibration": n_calibration, "label_conditional": design.label_conditional, "quick": True,
     }  # fmt: skip
-    return audit_rows(rows, settings=settings, name=f"{audit.name} {words}", origin=audit.origin)
+    name = f"{audit.name}, {words}".removeprefix(", ")
+    return audit_rows(rows, settings=settings, name=name, origin=audit.origin)
 
 
 def _calibration_rows(rule: RepairRule, design: AuditDesign) -> int | None:

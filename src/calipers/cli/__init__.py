@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     calipers 0...
     0
     """
-    from calipers.cli.streams import flush_output, take_any_encoding
+    from calipers.cli.streams import flush_output, is_full, take_any_encoding
 
     take_any_encoding()
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     state = random.getstate()
     try:
         code = _run([word for word in words if word != "--debug"] or ["--help"], debug=debug)
-        return code if flush_output() else CLOSED_PIPE
+        lost = flush_output()
+        if lost is None or code in {INTERNAL_FAULT, BAD_INPUT}:
+            return code
+        return _without_output(lost, debug=debug) if is_full(lost) else CLOSED_PIPE
     except KeyboardInterrupt:  # before the command began, or while its output was flushed
         _complain("stopped.", debug=debug)
         return STOPPED
@@ -65,6 +68,7 @@ def _run(words: list[str], *, debug: bool) -> int:
     import typer
 
     from calipers.cli.commands import root
+    from calipers.cli.streams import is_full
     from calipers.exceptions import CalipersError
 
     try:
@@ -80,6 +84,8 @@ def _run(words: list[str], *, debug: bool) -> int:
         return STOPPED
     except BrokenPipeError:
         return CLOSED_PIPE
+    except OSError as error:
+        return _without_output(error, debug=debug) if is_full(error) else _report_fault()
     except SystemExit as stop:
         # typer and rich turn a closed pipe into an exit with 1, which would read as findings.
         return CLOSED_PIPE if stop.code == 1 else int(stop.code or 0)
@@ -87,6 +93,11 @@ def _run(words: list[str], *, debug: bool) -> int:
         return _complain("there is not enough memory for this; give fewer rows with --max-rows.", debug=debug)
     except Exception:  # noqa: BLE001 - the last door: a fault of ours is reported as one
         return _report_fault()
+
+
+def _without_output(error: Exception, *, debug: bool) -> int:
+    reason = getattr(error, "strerror", None) or error
+    return _complain(f"standard output cannot be written: {reason}. Write it to another place.", debug=debug)
 
 
 def _complain(message: str, *, debug: bool) -> int:

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calipers.conformal.blocks import row_blocks
+
 # (row range, distances of those rows to all n objects).
 Blocks = Iterable[tuple[slice, np.ndarray]]
+# Entries that stay in a processor's cache while they are masked and searched.
 _CACHED_ENTRIES = 1 << 15
 
 
@@ -65,7 +68,7 @@ def training_lists(blocks: Blocks, codes: np.ndarray, n_classes: int, k: int) ->
     members = [np.flatnonzero(codes == label) for label in range(n_classes)]
     for rows, block in blocks:
         own = codes[rows]
-        for cut in _thin_slices(*block.shape):
+        for cut in row_blocks(block, host_entries=_CACHED_ENTRIES):
             others = np.where(own[cut, None] == codes, np.inf, block[cut])
             different[:, rows.start + cut.start : rows.start + cut.stop] = smallest(others, k).T
         for label in np.unique(own):
@@ -76,13 +79,6 @@ def training_lists(blocks: Blocks, codes: np.ndarray, n_classes: int, k: int) ->
             same[:, at] = smallest(among, k).T
     sizes = np.bincount(codes, minlength=n_classes)[codes]
     return SidedLists(same, different, sizes - 1, n - sizes)
-
-
-def _thin_slices(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Rows whose entries stay in a processor's cache while they are masked and searched."""
-    step = max(1, _CACHED_ENTRIES // max(1, n_columns))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def postulated_lists(distances: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> SidedLists:

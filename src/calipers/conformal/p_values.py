@@ -35,12 +35,11 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_groups, check_vector, exact_level, require_finite
 from calipers.inputs.option_checks import check_flag, check_number
 from calipers.inputs.row_checks import (
+    check_row_labels,
     count_true,
     first_true,
     numeric,
-    one_column,
     place,
-    refuse_missing_labels,
 )
 
 _BLOCK = 6 << 10
@@ -359,10 +358,7 @@ def resolve_tau(tau: Any, scores: Array, smoothed: bool, random_state: RandomSta
 
 def match_groups(known: np.ndarray, groups: Any, n: int, *, name: str = "groups") -> np.ndarray:
     """Index of each row's label among the known ones, ``len(known)`` for the others."""
-    array = one_column(as_numpy(groups, name=name))
-    if array.shape != (n,):
-        raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
-    refuse_missing_labels(array, name)
+    array = check_row_labels(groups, n, name=name)
     numbers = array.dtype.kind in "biuf" and known.dtype.kind in "biuf"
     if known.dtype.kind in "iu" and array.dtype.kind in "iu" and np.array_equal(known, np.arange(len(known))):
         return np.where((array >= 0) & (array < len(known)), array, len(known)).astype(np.int64)

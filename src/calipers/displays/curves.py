@@ -11,7 +11,7 @@ from calipers.inference import ShareCounts, normal_quantile, sidak_confidence
 from calipers.inputs import Weights, check_count, check_covered, check_same_length, check_vector
 from calipers.inputs.row_checks import check_time
 from calipers.metrics.adaptivity.binning import bin_by_ease
-from calipers.metrics.conditional.strata import group_strata
+from calipers.metrics.conditional.strata import equal_mass_bins, group_strata
 from calipers.metrics.marginal import coverage_law
 from calipers.results import Curve
 
@@ -120,9 +120,7 @@ def pieces_of(
     weight = np.ones(len(moments)) if mass is None else mass
     times, at = np.unique(moments, return_inverse=True)
     per_time = np.bincount(at, weights=weight)
-    middle = (np.cumsum(per_time) - 0.5 * per_time) / per_time.sum()
-    raw = np.minimum((middle * n_pieces).astype(np.int64), n_pieces - 1)
-    _, codes = np.unique(raw, return_inverse=True)
+    _, codes = np.unique(equal_mass_bins(per_time, n_pieces), return_inverse=True)
     # Dates are large numbers: their mean is taken around the first one.
     centres = times[0] + np.bincount(codes, weights=per_time * (times - times[0])) / np.bincount(
         codes, weights=per_time

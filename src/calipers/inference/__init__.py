@@ -12,7 +12,7 @@ from calipers.inference.bootstrap import (
 )
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval, bounded_mean_p_value
 from calipers.inference.cluster_signs import FEWEST_CLUSTERS, cluster_sign_test, design_effect
-from calipers.inference.correlation import correlation_interval
+from calipers.inference.correlation import RowCorrelation, correlation_interval
 from calipers.inference.coverage_law import CalibrationLaw, CoverageLaw
 from calipers.inference.effective_number import effective_quantile, effective_rows
 from calipers.inference.logistic import LogisticFit, fit_logistic, logistic_log_likelihood
@@ -60,6 +60,7 @@ __all__ = [
     "PoissonBinomialLaw",
     "PoissonSums",
     "Result",
+    "RowCorrelation",
     "ShareCounts",
     "SimulatedLaw",
     "State",

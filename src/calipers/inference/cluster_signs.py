@@ -23,6 +23,8 @@ def cluster_sign_test(
     statistic: Callable[[np.ndarray], np.ndarray],
     generator: np.random.Generator,
     n_draws: int = _DRAWS,
+    *,
+    seen: float | None = None,
 ) -> float | None:
     """P-value of a statistic of residuals, large values against; None with fewer than 20 clusters.
 
@@ -38,6 +40,8 @@ def cluster_sign_test(
         Source of the signs.
     n_draws : int
         Patterns of signs; ten times as many while fewer than ten of them reach the value.
+    seen : float, optional
+        The value that is compared with the draws; that of the residuals by default.
 
     Returns
     -------
@@ -62,7 +66,8 @@ def cluster_sign_test(
     n_clusters = int(codes.max()) + 1
     if n_clusters < FEWEST_CLUSTERS:
         return None
-    seen = float(statistic(residuals[None, :])[0])
+    if seen is None:
+        seen = float(statistic(residuals[None, :])[0])
     # Sums that are equal in exact arithmetic may differ by rounding.
     limit, reached, done = seen - 1e-9 * max(1.0, abs(seen)), 0, 0
     for total in (n_draws, 10 * n_draws + 9):

@@ -283,6 +283,15 @@ def check_count(value: Any, *, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_row_labels(labels: Any, n: int, *, name: str) -> np.ndarray:
+    """One label per row, none of them missing."""
+    array: np.ndarray = one_column(as_numpy(labels, name=name))
+    if array.shape != (n,):
+        raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
+    refuse_missing_labels(array, name)
+    return array
+
+
 def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarray, np.ndarray]:
     """Distinct group labels in sorted order and, per row, the index of its label.
 
@@ -295,10 +304,7 @@ def check_groups(groups: Any, n: int, *, name: str = "groups") -> tuple[np.ndarr
     >>> check_groups(["b", "a", "b"], 3)
     (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
-    array = one_column(as_numpy(groups, name=name))
-    if array.shape != (n,):
-        raise InputError(f"{name} must have one entry per row ({n}), got shape {array.shape}.")
-    refuse_missing_labels(array, name)
+    array = check_row_labels(groups, n, name=name)
     if array.dtype.kind == "O":
         return _object_groups(array, name)
     if array.dtype.kind in "iu" and len(array) and int(array.max()) - int(array.min()) < 4 * len(array):

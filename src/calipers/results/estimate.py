@@ -170,8 +170,8 @@ class Estimate(Plotted):
     def _null(self) -> str:
         p = "" if self.p_value is None else p_in_words(self.p_value)
         band = self._null_band()
-        if not band:
-            return p
         # Most nulls say that the promise is kept; a metric whose null says otherwise names its subject.
         subject = self.details.get("null_subject", "a valid predictor")
+        if not band:
+            return f"{p} for {subject}" if p and "null_subject" in self.details else p
         return f"{subject} would read {band}" + (f" ({p})" if p else "")

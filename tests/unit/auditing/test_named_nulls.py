@@ -63,3 +63,14 @@ def test_an_error_that_its_test_rejects_has_a_lower_end_above_zero(bayes: Audit)
             assert error.low is not None
             assert error.low > 0
             assert "each end one-sided" in str(error)
+
+
+def test_a_p_value_without_a_band_names_its_null(narrow: Audit, bayes: Audit) -> None:
+    """What would read so only rarely: groups, features, sizes and averages have nulls of their own."""
+    (by_features,) = (finding for finding in narrow.faults if finding.code == "CAL202")
+    said = "for a predictor whose coverage does not depend on the features"
+    assert str(by_features.evidence).endswith(f"p < 0.001 {said}")
+    for audit in (narrow, bayes):
+        for finding in audit.faults:
+            line = str(finding.evidence)
+            assert "would read" in line or re.search(r"p [<=] [\d.]+ for ", line), line

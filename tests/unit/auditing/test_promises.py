@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 
 import calipers
-from calipers.auditing.promise_rows import recalibrated
+from calipers.auditing.parts import clustered_worst
+from calipers.auditing.promise import Promise
+from calipers.auditing.promise_rows import PromiseRows, recalibrated
 from calipers.engines import FileSource
 from calipers.exceptions import InputError
 
@@ -655,3 +657,14 @@ def test_a_change_that_lasts_one_time_is_not_said_to_go_from_it_to_itself() -> N
     assert fault(calipers.audit(covered=covered, time=month, random_state=0), "CAL204").sentence.startswith(
         "At 6 the predictions cover"
     )
+
+
+def test_a_part_of_clusters_with_few_misses_does_not_stand_out_by_its_own_small_spread() -> None:
+    rng, n, p_values = np.random.default_rng(1), 800, []
+    promise = Promise(two_sided=True, kind="quantile", alpha=0.05)
+    for _ in range(60):
+        kept, part = rng.random(n) < 0.95, rng.permutation(n) % 5
+        side = PromiseRows(None, kept, np.full(n, 0.95), np.full(n, kept.mean()), np.arange(n) // 2)
+        p_values.append(clustered_worst(side, [part == k for k in range(5)], rng, promise)[1])
+    assert np.sum(np.array(p_values) <= 0.0025) <= 1
+    assert np.sum(np.array(p_values) <= 0.05) <= 7

@@ -18,6 +18,7 @@ from calipers.engines import FileSource, measure
 from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files import ColumnChoice, read_table, size_limits
 from calipers.inputs.files.column_roles import assign_roles
+from calipers.inputs.files.columns_to_arrays import arguments_of_frame
 from calipers.inputs.files.formats import ENDINGS, FORMATS, write_table
 
 
@@ -327,8 +328,8 @@ BAD_FILES = {
     "text as gzip": ("r.csv.gz", text("y_true\n1\n"), "could not be read as csv"),
     "broken json": ("r.jsonl", text('{"y_true": 1}\n{"y_tr'), "could not be read"),
     "no outcome": ("r.csv", text("a,b\n1,2\n"), "has no column 'y_true'; it has a, b"),
-    "another separator": ("r.csv", text("y_true;lower\n1;2\n"), "separated by ';': say --sep"),
-    "tabs": ("r.csv", text("y_true\tlower\n1\t2\n"), "separated by tab: say --sep"),
+    "another separator": ("r.csv", text("y_true;lower\n1;2\n"), "separated by ';': use --sep"),
+    "tabs": ("r.csv", text("y_true\tlower\n1\t2\n"), "separated by tab: use --sep"),
     "one end": ("r.csv", text("y_true,lower\n1,2\n"), "has no column of intervals for upper"),
     "text ends": ("r.csv", text("y_true,lower,upper\n1,a,b\n"), "column 'lower' of .* must hold numbers, got 'a'"),
     "a bad cell": (
@@ -345,7 +346,7 @@ BAD_FILES = {
         "r.csv", text('y_true,lower,upper\n"1,5","0,5","2,5"\n'), "'1,5' at row 0. It has a decimal comma: export",
     ),
     "decimal commas between commas": (
-        "r.csv", text("y_true,lower,upper\n1,5,0,5,2,5\n"), "more cells than its header.* say --sep.* with decimal points",
+        "r.csv", text("y_true,lower,upper\n1,5,0,5,2,5\n"), "more cells than its header.* use --sep.* with decimal points",
     ),
     "one long line": (
         "r.csv", text("y_true,lower,upper,x\n" + "1,0,2,5\n" * 9 + "1,5,0,2,5\n"), "a line with more cells than its header",
@@ -632,3 +633,13 @@ def test_a_pickle_is_no_file_of_predictions(ending: str, tmp_path: Path) -> None
         with pytest.raises(CalipersError):
             read_table(tmp_path / name)
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (2, 10)])
+def test_the_positive_class_of_two_does_not_depend_on_the_order_of_columns(labels: Any) -> None:
+    # A file with p_1 before p_0 was audited for "probability of class 0".
+    negative, positive = labels
+    rows = {"y_true": [negative, positive], f"p_{positive}": [0.25, 0.75], f"p_{negative}": [0.75, 0.25]}
+    loaded = arguments_of_frame(pl.DataFrame(rows))
+    assert list(loaded["classes"]) == [negative, positive]
+    np.testing.assert_array_equal(np.asarray(loaded["probabilities"])[:, 1], [0.25, 0.75])

@@ -50,6 +50,7 @@ def test_the_quick_run_writes_tables_figure_and_claims(quick_run):
     assert [path.name for path in report.files] == [
         "predictors.csv",
         "nearest_neighbour.csv",
+        "figure1.png",
         "figure2.png",
         "claims.csv",
     ]

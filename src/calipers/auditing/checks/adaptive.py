@@ -389,7 +389,10 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     low, high = min(r, float(np.tanh(z - half))), max(r, float(np.tanh(z + half)))
     # The t law gives 0 to a perfect order; two of all orders are perfect.
     p = max(float(found.pvalue), float(2 * np.exp(-special.gammaln(len(x) + 1))), np.finfo(float).tiny)
-    return Estimate(**fields, value=r, low=low, high=high, p_value=p, alternative="two-sided")
+    subject = {"null_subject": f"a {name.split()[2]} that has nothing to do with difficulty"}
+    return Estimate(
+        **fields, value=r, low=low, high=high, p_value=p, alternative="two-sided", details=subject
+    )
 
 
 def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:

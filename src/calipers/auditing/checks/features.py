@@ -17,7 +17,7 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.checks.regions import SUSPECT, described_region, deviating_region, region_mask
+from calipers.auditing.checks.regions import FLAT, SUSPECT, described_region, deviating_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
@@ -274,7 +274,7 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         confidence=m.confidence, n=float(counts.effective[0]), p_value=p, alternative="less",
         method=found.method,
         reason="" if p is not None else NO_EXACT_TEST,
-        details={"hits": counts.hits, "rows": counts.totals},
+        details={"hits": counts.hits, "rows": counts.totals, "null_subject": FLAT},
     )  # fmt: skip
     return CheckResult(
         code=CODE,

@@ -22,6 +22,8 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_end, format_number, format_share
 
 QUESTION = "forecast"
+# What the tests of drift ask about.
+STEADY = "losses that do not change over time"
 # Whose error it is without y_pred: that of the middle of the interval.
 MIDPOINT = " of the midpoint"
 # Losses that are shares of rows, shown as percentages.
@@ -210,7 +212,7 @@ def change_of_mean(m: Measurements, rows: Rows, *, timed: bool) -> Estimate:
         p_value=p, alternative="two-sided",
         details={
             "changed_at": plain_time(along[cuts[at]]), "before": float(before.mean()),
-            "after": float(after.mean()),
+            "after": float(after.mean()), "null_subject": STEADY,
         },
     )  # fmt: skip
 
@@ -304,6 +306,7 @@ def _drift(rows: Rows, confidence: float) -> Estimate:
         low=max(0.0, chance - half), high=min(1.0, chance + half), confidence=confidence,
         n=rows.n, p_value=float(test.pvalue), alternative="two-sided",
         method=f"Mann-Whitney test of the later half of the rows against the earlier half, {along}",
+        details={"null_subject": STEADY},
     )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ def observed_minus_stated(m: Measurements, promise: Promise, side: PromiseRows) 
         name=f"observed minus stated ({promise.name})", value=side.gap, low=low, high=high,
         confidence=m.confidence, n=len(side.kept), p_value=p, alternative="two-sided",
         method=f"mean over rows, {how} for rows of a known range", reason=FEW_CLUSTERS if p is None else "",
+        details={"null_subject": "probabilities that are right on average"},
     )  # fmt: skip
 
 

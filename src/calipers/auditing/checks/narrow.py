@@ -20,7 +20,7 @@ from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, nor
 from calipers.metrics.marginal import share_fields
 from calipers.metrics.registry import state_of
 from calipers.results import Estimate
-from calipers.results.formatting import format_number, format_share
+from calipers.results.formatting import format_number, format_percent, format_share
 
 QUESTION = "narrow"
 # Share of predictions that may say nothing before it is worth a note.
@@ -64,6 +64,7 @@ def silent(m: Measurements, level: Level) -> CheckResult:
     evidence = Estimate(
         name=f"share of {kind}{level.tag}", **fields, p_value=p, alternative="greater", reason=reason,
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
+        details={"null_subject": f"a share of at most {format_percent(SILENT)}"},
     )  # fmt: skip
     return CheckResult(
         code="CAL301",
@@ -200,6 +201,7 @@ def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Est
             "coverage": saving.wanted, "worst_slice": saving.worst.where, "worst_mass": saving.worst.mass,
             "worst_coverage": saving.worst.share, "own_worst_coverage": saving.own_worst,
             "own_coverage_there": saving.own_there, "worse_in_worst_slice": saving.is_worse,
+            "null_subject": f"a rival that saves at most {format_percent(SAVING)}",
         },
     )  # fmt: skip
 

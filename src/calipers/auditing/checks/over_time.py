@@ -128,7 +128,7 @@ def _after(rows: Rows, change: Estimate) -> np.ndarray:
     return np.asarray(inside if until is None else inside & (times <= until))
 
 
-def _tolerances(promise: Promise, side: PromiseRows) -> dict[str, float]:
+def _tolerances(promise: Promise, side: PromiseRows) -> dict[str, Any]:
     common = COMMON if promise.per_row else tolerance_at(promise.alpha)
     return {
         "tolerance": TIME_TOLERANCE * tolerance_at(float(side.promised.mean())),
@@ -209,7 +209,7 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
         None if change.details.get(key) is None else time_words(change.details[key])
         for key in ("changed_at", "until")
     )
-    when = f"Since {since}" if until is None else time_span(since, until)
+    when = f"Since {since}" if since is None or until is None else time_span(since, until)
     if promise.kind == "quantile":
         return (
             f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "

@@ -87,7 +87,7 @@ class _Table:
     whole: bool
 
     def class_labels(self) -> list[str]:
-        """The classes in column order; every argument must name the same ones."""
+        """The classes in column order, of two the positive one last; every argument names the same ones."""
         named = {a: found for a in ("probabilities", "p_values", "sets") if (found := self.roles.labels(a))}
         if not named:
             return []
@@ -99,7 +99,7 @@ class _Table:
                     f"{first} and {argument} of {self.place} must name the same classes; class {odd!r} is in "
                     "one of them only."
                 )
-        return named[first]
+        return _positive_last(named[first])
 
     def column(self, argument: str) -> Any:
         """A single column."""
@@ -255,6 +255,16 @@ def _bad_cell(series: pl.Series) -> str:
     row = int(wrong.arg_max() or 0)
     comma = " It has a decimal comma: export the file again with decimal points."
     return f"got {series[row]!r} at row {row}.{comma if _DECIMAL_COMMA.match(series[row]) else ''}"
+
+
+def _positive_last(labels: list[str]) -> list[str]:
+    """Of two classes the greater is the positive one, as in scikit-learn, in any order of their columns."""
+    if len(labels) != 2:
+        return labels
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return sorted(labels)
 
 
 def _coded(series: pl.Series) -> Categorical:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import special
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
-from calipers.inference import SimulatedLaw, effective_quantile, effective_rows
+from calipers.inference import RowCorrelation, SimulatedLaw, effective_quantile
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size_and_difficulty import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
@@ -115,8 +114,8 @@ def difficulty_concordance(
     harder = harder_first(np.vstack([rank, width, shuffled]), pairs, m)
     agree = harder[:, 1:] == harder[:, :1]
     hits, law = agree[:, 0].copy(), SimulatedLaw(np.count_nonzero(agree[:, 1:], axis=0))
-    line = _Correlation.of(rank, width)
-    error = max(_row_error(hits, pairs, m), line.share_error)
+    line = RowCorrelation.of(rank, width)
+    error = max(_row_error(hits, pairs, m), _share_error(line))
     return _estimate(hits, error, m, law, line, rank.size, check_confidence(confidence))
 
 
@@ -191,28 +190,9 @@ def _group_sums(values: np.ndarray, pairs: Any, m: int) -> np.ndarray:
     return sums
 
 
-@dataclass(frozen=True, slots=True)
-class _Correlation:
-    """Correlation of rank and size over rows, its standard error, and the rows that carry that."""
-
-    value: float
-    std_error: float
-    rows: float
-
-    @classmethod
-    def of(cls, rank: np.ndarray, size: np.ndarray) -> _Correlation:
-        if min(np.ptp(rank), np.ptp(size)) == 0:
-            return cls(0.0, 0.0, 0.0)
-        u, v = ((z - z.mean()) / z.std() for z in (rank, size))
-        r = float(np.mean(u * v))
-        influence = u * v - r * (u * u + v * v) / 2
-        squares, fourths = float(np.sum(influence**2)), float(np.sum(influence**4))
-        return cls(r, float(np.sqrt(squares)) / rank.size, effective_rows(squares, fourths))
-
-    @property
-    def share_error(self) -> float:
-        """Standard error of 1/2 + arcsin(r) / pi."""
-        return float(self.std_error / (np.pi * np.sqrt(max(1 - self.value**2, 1e-12))))
+def _share_error(line: RowCorrelation) -> float:
+    """Standard error of 1/2 + arcsin(r) / pi."""
+    return float(line.std_error / (np.pi * np.sqrt(max(1 - line.value**2, 1e-12))))
 
 
 def _estimate(
@@ -220,7 +200,7 @@ def _estimate(
     row_error: float,
     group_size: int,
     law: SimulatedLaw,
-    line: _Correlation,
+    line: RowCorrelation,
     n: int,
     confidence: float,
 ) -> Estimate:

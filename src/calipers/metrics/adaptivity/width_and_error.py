@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy
 from calipers.deprecation import renamed_arguments
-from calipers.inference import effective_quantile, effective_rows, permutation_test
+from calipers.inference import RowCorrelation, effective_quantile, effective_rows, permutation_test
 from calipers.inputs import check_confidence, check_count, check_same_length, check_vector
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
 from calipers.metrics.entry import MetricEntry
@@ -105,13 +105,8 @@ def _r_squared(
     if undefined := _constant("R-squared", x, y):
         return undefined
     value = float(signed_square(x, y))
-    u, v = ((z - z.mean()) / z.std() for z in (x, y))
-    r = float(np.mean(u * v))
-    # Influence of a row on the correlation: u v - r (u^2 + v^2) / 2.
-    influence = u * v - r * (u * u + v * v) / 2
-    error = float(np.sqrt(np.sum(influence**2)) / x.size)
-    carriers = effective_rows(float(np.sum(influence**2)), float(np.sum(influence**4)))
-    low, high, reason = fisher_interval(r, error, confidence, rows=carriers)
+    line = RowCorrelation.of(x, y)
+    low, high, reason = fisher_interval(line.value, line.std_error, confidence, rows=line.rows)
     law = permutation_test(
         lambda shuffled: signed_square(x, shuffled),
         y,
@@ -122,7 +117,7 @@ def _r_squared(
     return Estimate(
         name="R-squared",
         value=value,
-        std_error=2 * abs(r) * error,
+        std_error=2 * abs(line.value) * line.std_error,
         low=low,
         high=high,
         confidence=confidence,

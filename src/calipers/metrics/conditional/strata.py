@@ -106,8 +106,20 @@ def binned_strata(
         raise InputError(f"{name} must be finite, got {labels[~np.isfinite(labels)][0]}.")
     given = None if rows.weights is None else rows.weights.mass
     mass = np.bincount(codes, weights=given, minlength=len(labels)).astype(float)
-    middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    bins = np.minimum((middle * n_bins).astype(np.int64), n_bins - 1)
+    bins = equal_mass_bins(mass, n_bins)
     used, compact = np.unique(bins, return_inverse=True)
     names = np.array([f"[{labels[bins == b][0]:g}, {labels[bins == b][-1]:g}]" for b in used])
     return count_strata(rows, names, compact[codes], n_calibration, name=name)
+
+
+def equal_mass_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
+    """Bin of every distinct value in ascending order, by where the middle of its mass lies; some are empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> equal_mass_bins(np.array([1.0, 1.0, 2.0, 4.0]), 2).tolist()
+    [0, 0, 0, 1]
+    """
+    middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return np.asarray(np.minimum((middle * n_bins).astype(np.int64), n_bins - 1))
