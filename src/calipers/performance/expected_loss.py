@@ -310,7 +310,7 @@ def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], 
     spread[spread == 0.0] = 1.0
 
     def scaled(rows: np.ndarray) -> np.ndarray:
-        return np.nan_to_num((np.clip(rows[:, seen], low, high) - centre) / spread)
+        return np.asarray(np.nan_to_num((np.clip(rows[:, seen], low, high) - centre) / spread))
 
     power = 2.0 if losses.min(initial=0.0) >= 0.0 else 1.0
     line = RidgeCV(_PENALTIES).fit(scaled(inputs), losses ** (1.0 / power))
