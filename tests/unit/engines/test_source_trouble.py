@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -135,7 +136,7 @@ def test_a_file_is_counted_once_however_its_path_is_spelled(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     spellings = ["a.parquet", "./a.parquet", str(tmp_path / "a.parquet"), "*.parquet", "../" + tmp_path.name]
     assert len(FileSource(["a.parquet", *spellings[:4]]).pieces()) == 1
-    assert len(FileSource(spellings).files()) == 2  # a parent of a parent may be a link: not looked through
+    assert len(FileSource(spellings).files()) == 1  # links are followed as the operating system follows them
 
 
 def test_folders_are_groups_of_csv_files_too(tmp_path):
@@ -276,3 +277,21 @@ def test_a_file_that_changes_between_two_passes_is_refused(n, tmp_path):
     ):
         measure(FileSource(str(tmp_path / "rows")), ["t_cv"], engine=engine)
     assert engine.passes >= 2
+
+
+class Saving(LocalEngine):
+    """Writes a file to the working folder while rows are read, as a notebook that saves itself."""
+
+    def reduce(self, pieces, states, progress):
+        Path("saved.ipynb").write_text("{}", encoding="utf-8")
+        return super().reduce(pieces, states, progress)
+
+
+def test_a_file_in_the_working_folder_does_not_disturb_rows_in_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.utime(tmp_path, ns=(1, 1))
+    y = np.random.default_rng(0).normal(size=200)
+    intervals = np.tile([-1.645, 1.645], (200, 1))
+    found = calipers.audit(y, intervals=intervals, random_state=0, engine=Saving(1))
+    assert (tmp_path / "saved.ipynb").exists()
+    assert found.rows == 200
