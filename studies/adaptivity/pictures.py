@@ -24,6 +24,7 @@ from joblib import Parallel, delayed
 
 from calipers.arrays import generator, import_optional
 from calipers.metrics import t_cv, t_ss
+from calipers.results import write_atomically
 from studies.adaptivity.cases import splits
 from studies.adaptivity.methods import METHODS, Prediction, main_ease, run_method
 from studies.adaptivity.outputs import Outputs, outputs_from_folder
@@ -87,7 +88,8 @@ def _write_class(
     other = patterns[rng.integers(0, len(patterns), count)]
     pictures = PictureWorld.mix(patterns[label], other, hardness, noise)
     for i, picture in enumerate(np.round(255 * pictures).astype(np.uint8)):
-        images.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0))).save(folder / f"{i:04d}.png")
+        image = images.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0)))
+        write_atomically(folder / f"{i:04d}.png", lambda file, image=image: image.save(file, "PNG"))
 
 
 def residual_network(n_classes: int, seed: int = 0) -> Any:
@@ -230,7 +232,7 @@ def main() -> None:
         jobs=given.jobs,
     )
     stored: dict[str, Any] = {"labels": outputs.labels, "ranks": outputs.ranks, **outputs.ease}
-    np.savez_compressed(given.out / "pictures.npz", **stored)
+    write_atomically(given.out / "pictures.npz", lambda file: np.savez_compressed(file, **stored))
     print(f"accuracy {outputs.accuracy:.3f}", seconds, flush=True)
     start = time.perf_counter()
     rows = picture_rows(outputs, jobs=given.jobs)

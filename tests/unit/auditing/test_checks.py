@@ -209,7 +209,7 @@ def test_a_place_without_evidence_of_its_own_gives_way_to_the_rule_that_describe
         found = features.by_features(m, level)
     covered = m.rows_at(level)["covered"]
     alpha = 1.0 - min(0.9, float(covered.mean()))
-    best = best_rule(m.features, covered, alpha, min_mass=regions.SMALLEST_MASS, below=True)
+    best = best_rule(m.features, covered, alpha, min_mass=regions.smallest_mass(len(covered)), below=True)
     assert weak
     assert best is not None
     # Described, not confirmed: the words differ.
