@@ -146,8 +146,10 @@ class Seconds:
     def of(self, step: str) -> Iterator[None]:
         """Count what happens inside."""
         start = time.perf_counter()
-        yield
-        self.steps[step] = time.perf_counter() - start
+        try:
+            yield
+        finally:
+            self.steps[step] = time.perf_counter() - start
 
 
 def picture_outputs(

@@ -212,7 +212,7 @@ def clustered_worst(
 
     def scores(residuals: np.ndarray) -> np.ndarray:
         sums = np.stack([residuals[:, mask].sum(axis=1) for mask in masks]) / np.sqrt(own)[:, None]
-        return np.abs(sums) if promise.two_sided else sign * sums
+        return np.asarray(np.abs(sums) if promise.two_sided else sign * sums)
 
     seen = scores(side.residuals[None, :])[:, 0] / np.sqrt(np.maximum(1.0, expected / own))
     at = int(np.argmax(seen))

@@ -60,15 +60,14 @@ def _tagged(alphas: Sequence[float]) -> list[tuple[float, str]]:
 
 def stated_probability(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:
     """The probability of the positive class of two, or of the top label of several."""
-    if "probabilities" not in head.given:
-        return
-    name, reads = "probability of the top label", TOP_LABEL
-    if len(classes) == 2:
-        name, reads = f"probability of class {classes[1]}", POSITIVE
-    yield Promise(
-        alpha=0.5, kind="probability", name=name, noun="probabilities", reads=reads, per_row=True,
-        two_sided=True,
-    )  # fmt: skip
+    if "probabilities" in head.given:
+        name, reads = "probability of the top label", TOP_LABEL
+        if len(classes) == 2:
+            name, reads = f"probability of class {classes[1]}", POSITIVE
+        yield Promise(
+            alpha=0.5, kind="probability", name=name, noun="probabilities", reads=reads, per_row=True,
+            two_sided=True,
+        )  # fmt: skip
 
 
 def class_probabilities(head: Rows, alphas: Sequence[float], classes: Sequence[Any]) -> Iterator[Promise]:

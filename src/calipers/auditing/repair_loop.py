@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from calipers.auditing.repair.density_ratio import look_for_shift
 from calipers.auditing.repair.result import Repair
 from calipers.auditing.repair.rule import STATEMENTS, RepairRule
 from calipers.auditing.result import Audit
-from calipers.exceptions import InputError
+from calipers.exceptions import InputError, UnseenGroupWarning
 from calipers.inputs import check_fraction
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
@@ -203,7 +204,10 @@ def _conformalised(
     halves = choice.take(half), choice.take(~half)
     # Each half is learnt from, and compared on what the other has learnt.
     parts = [ChoiceRows(learn_design(a, rng, new_rows), b) for a, b in (halves, halves[::-1])]
-    names, trials = choose_thresholds(parts, rule, rng, codes=codes, n_calibration=calibration.n)
+    with warnings.catch_warnings():
+        # A rare group may be in one part of the selection rows and not in another: nothing is stated by that.
+        warnings.simplefilter("ignore", UnseenGroupWarning)
+        names, trials = choose_thresholds(parts, rule, rng, codes=codes, n_calibration=calibration.n)
     learnt = learn_design(choice, rng, new_rows)
     ready = {candidate.name: candidate for candidate in candidates(learnt, calibration)}
     for winner in (ready[name] for name in names if name in ready):

@@ -95,12 +95,16 @@ class CellThresholds:
 def used_cells(partition: Partition, shared: np.ndarray, n: int, rows: Rows) -> np.ndarray:
     """Which of n thresholds every row uses; the last for a row of no known cell."""
     cells = partition.cells(rows)
-    if (cells < 0).any():
-        warn(
-            f"{int(np.count_nonzero(cells < 0))} rows belong to a group the repair was not fitted on: "
-            "they get all labels, or (-inf, inf).", UnseenGroupWarning,
-        )  # fmt: skip
+    _warn_of_unseen(cells < 0, "they get all labels, or (-inf, inf)")
     return np.asarray(np.append(shared, n - 1)[cells])  # -1 reads the appended one
+
+
+def _warn_of_unseen(unseen: np.ndarray, consequence: str) -> None:
+    if unseen.any():
+        warn(
+            f"{int(np.count_nonzero(unseen))} rows belong to a group the repair was not fitted on: "
+            f"{consequence}.", UnseenGroupWarning,
+        )  # fmt: skip
 
 
 def cell_sharing(
@@ -199,8 +203,10 @@ class ConditionalThresholds:
         )
 
     def at(self, rows: Rows, level: int) -> np.ndarray:
-        """The threshold of every row."""
-        codes = _joined(np.column_stack([p.cells(rows) for p in self.partitions]), self._widths())
+        """The threshold of every row; the largest for a combination of cells that was not met."""
+        cells = np.column_stack([p.cells(rows) for p in self.partitions])
+        _warn_of_unseen((cells < 0).any(axis=1), "they get the largest threshold, without a guarantee")
+        codes = _joined(cells, self._widths())
         known = _joined(self.patterns, self._widths())
         order = np.argsort(known)
         at = np.minimum(np.searchsorted(known[order], codes), len(known) - 1)

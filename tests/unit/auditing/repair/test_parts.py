@@ -174,6 +174,19 @@ def test_small_groups_share_a_threshold_and_unseen_ones_get_everything() -> None
         assert rule.at(new, 0).tolist() == [rule.values[1, 0], np.inf]
 
 
+def test_unseen_groups_get_the_largest_conditional_threshold_and_a_warning() -> None:
+    rng = np.random.default_rng(8)
+    table = np.column_stack([rng.integers(0, 2, 200), rng.integers(0, 2, 200)])
+    y = rng.normal(size=200) * (1 + table.sum(axis=1))
+    rows = Rows({"y_true": y, "intervals": np.zeros((200, 2)), "groups": table})
+    rule = fit_conditional(list(group_partitions(rows)), rows, [np.abs(y)], (0.1,), rng)
+    assert rule is not None
+    new = Rows({"intervals": np.zeros((2, 2)), "groups": np.array([[0, 0], [0, 7]])})
+    with pytest.warns(UnseenGroupWarning, match="1 rows belong to a group .* largest threshold"):
+        found = rule.at(new, 0)
+    assert found[1] == rule.values.max() > found[0]
+
+
 @pytest.mark.parametrize("kind", ["shift", "scale"])
 def test_an_outcome_is_in_the_new_interval_exactly_when_its_score_is_at_most_the_threshold(kind: str) -> None:
     rng = np.random.default_rng(7)

@@ -228,3 +228,13 @@ def test_rows_that_weigh_more_count_more_in_a_repair(kind: str) -> None:
     coverage = float(np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])))
     # Weighted alike, the threshold would cover 0.83 of these rows; 700 calibration rows have an error of 0.011.
     assert coverage == pytest.approx(0.9, abs=0.035)
+
+
+def test_a_rare_group_of_the_selection_rows_gives_no_warning() -> None:
+    rng = np.random.default_rng(0)
+    X, group = rng.uniform(size=(800, 2)), rng.choice(["a", "b"], 800).astype(object)
+    group[:2] = "rare"
+    y = X[:, 1] + (0.3 + (group == "b")) * rng.normal(size=800)
+    intervals = np.column_stack([X[:, 1] - 1, X[:, 1] + 1])
+    repaired = calipers.audit(y, intervals=intervals, groups=group.astype(str), random_state=1).repair()
+    assert repaired.trials  # warnings are errors
