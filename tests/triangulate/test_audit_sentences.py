@@ -19,7 +19,7 @@ from tests.triangulate.sentence_comparisons import false_comparisons
 from tests.triangulate.sentence_samples import KINDS, REAL
 
 FAST = [(kind, seed) for seed, kind in enumerate([*KINDS, "intervals"])][:8]
-# Sixty audits of data that people collected, where the shared data are there, and sixty of drawn rows.
+# Sixty audits of data that people collected, where the shared data are there, and fifty of drawn rows.
 SLOW = [(kind, seed) for kind in KINDS for seed in (range(1, 7) if kind in REAL else range(1, 6))]
 
 
