@@ -174,7 +174,7 @@ def small_call_part() -> str:
     opening = (
         f"{stored['machine']['processor']}, {stored['date']} UTC, {stored['load']:.0f} processes on "
         f"{stored['machine']['cores']} cores: other work raises the CPU time of a call by up to a half. "
-        "Median of many calls, with all checks, interval and test.\n\n"
+        "The least of many calls in one thread, with all checks, interval and test.\n\n"
     )
     return opening + markdown_table(small_calls.table())
 

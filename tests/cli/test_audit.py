@@ -240,7 +240,7 @@ ENDS = (("lower", -1), ("upper", 1))
 def test_other_separators_are_read(clean: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("german.csv").write_text(Path(clean).read_text(encoding="utf-8").replace(",", ";"), encoding="utf-8")
     assert main(["audit", "german.csv"]) == 2
-    assert "separated by ';': say --sep" in capsys.readouterr().err
+    assert "separated by ';': use --sep" in capsys.readouterr().err
     assert main(["audit", "german.csv", "--sep", ";"]) == 0
     Path("calipers.toml").write_text('[audit]\nsep = ";"\n', encoding="utf-8")
     assert main(["audit", "german.csv"]) == 0

@@ -111,8 +111,16 @@ def _without_names(finding: Any) -> str:
 def _facts(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """The numbers that a sentence of this code may hold."""
     if finding.outcome == "cannot_tell":
-        return [plain.n, (finding.n_needed or 0) - plain.n, finding.n_needed or 0]
+        return [plain.n, (finding.n_needed or 0) - plain.n, finding.n_needed or 0, *_rare(finding, plain)]
     return [plain.promised, *_OF_CODE[finding.code](finding, audit, plain)]
+
+
+def _rare(finding: Any, plain: Plain) -> list[float]:
+    """The rows of the rarer outcome, and how many a search for places needs, where too few are said to be."""
+    if finding.code not in {"CAL202", "CAL203", "CAL505"}:
+        return []
+    kept, _ = plain.promise(finding.details["promise"])
+    return [float(np.sum(~kept)), float(min(np.sum(kept), np.sum(~kept))), 20.0]
 
 
 def _coverage(finding: Any, audit: Any, plain: Plain) -> list[float]:

@@ -122,6 +122,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     ),
     "inference.PoissonBinomialLaw": lambda: inference.PoissonBinomialLaw.of(np.linspace(0, 1, 400)),
     "inference.PoissonSums": lambda: inference.PoissonSums(1.0, 2.0, np.zeros(1000), np.zeros(1000)),
+    "inference.RowCorrelation": lambda: inference.RowCorrelation.of(V, V**2),
     "inference.ShareCounts": lambda: inference.ShareCounts(V, V, V, V),
     "inputs.Weights": lambda: Weights.check(V**2, 400),
     "inference.SimulatedLaw": lambda: inference.SimulatedLaw(V),

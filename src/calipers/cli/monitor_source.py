@@ -15,10 +15,12 @@ from typing import IO, Any
 import polars as pl
 
 from calipers.exceptions import InputError
+from calipers.inputs.files.formats import FORMATS
 
 # Bytes read at once.
 PIECE = 1 << 23
-_KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+# Formats that grow line by line.
+_KINDS = {end: kind.name for kind in FORMATS if kind.name in ("csv", "json-lines") for end in kind.endings}
 
 Places = dict[str, dict[str, Any]]
 
@@ -84,7 +86,7 @@ def _stream_rows(stream: Any, place: dict[str, Any]) -> Iterator[pl.DataFrame]:
     place["header"], kind, waiting = "", "", b""
     while piece := stream.read1(PIECE):  # what is there already; waits only when there is nothing
         waiting += piece
-        kind = kind or ("jsonl" if waiting.lstrip().startswith(b"{") else "csv")
+        kind = kind or ("json-lines" if waiting.lstrip().startswith(b"{") else "csv")
         end = waiting.rfind(b"\n") + 1
         lines, waiting = waiting[:end], waiting[end:]
         if lines:

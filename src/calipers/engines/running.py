@@ -287,7 +287,8 @@ def unchanging_files(pieces: Sequence[Piece]) -> Iterator[None]:
 
 
 def _stamps(pieces: Sequence[Piece]) -> dict[str, Stamp | None]:
-    paths = dict.fromkeys(str(piece.path) for piece in pieces if hasattr(piece, "path"))
+    # Rows in memory have no path; an empty one would be the working folder, where anybody may write.
+    paths = dict.fromkeys(str(piece.path) for piece in pieces if getattr(piece, "path", ""))
     return {path: file_stamp(path) for path in paths}
 
 

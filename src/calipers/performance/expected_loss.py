@@ -16,8 +16,6 @@ from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
 from calipers.performance.label_losses import LabelTable, log_odds
 
 FOLDS = 5
-# Standard errors by which a fit for shifted rows must be better than one of all rows.
-_STANDS_OUT = 1.0
 _PENALTIES = np.geomspace(0.01, 10_000.0, 13)
 # Features of the reference and of the new rows, as numbers with common codes.
 Tables = tuple[np.ndarray, np.ndarray] | None
@@ -129,10 +127,8 @@ class LabelModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated probabilities of reference rows, each by the other folds, and of new rows.
 
-        With features of a shifted sample (unequal weights) a weighted isotonic map and a weighted classifier
-        of statements and features compete with the isotonic map of all rows as they are. The better one of
-        them is taken when its weighted Brier score, out of fold, is better by more than its noise: few
-        effective rows make for a poor fit, and the correction by the residuals is weighted in any case.
+        With features of a shifted sample (unequal weights) a classifier of statements and features competes
+        with the isotonic map; the one with the smaller weighted Brier score out of fold is taken.
         """
         if not self._last or self._last[0] is not weights or self._last[1] is not new:
             self._last[:] = [weights, new, self._calibrate(weights, new, tables)]
@@ -147,15 +143,12 @@ class LabelModel:
 
     def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
         """The calibrated probabilities as a function of statements and features."""
-        plain = self._out_of_fold(fit_map, np.ones(len(weights)), self.statements)
+        isotonic = self._out_of_fold(fit_map, weights, self.statements)
         if X is None or np.ptp(weights) == 0.0:
-            return plain
+            return isotonic
         inputs = _side_by_side(log_odds(self.statements), X)
-        weighted = self._out_of_fold(fit_map, weights, self.statements)
         learned = self._out_of_fold(_fit_classifier, weights, inputs, joins=_odds_and_features)
-        best = min(weighted, learned, key=lambda found: float(self._brier(found.reference, weights).sum()))
-        gain = self._brier(plain.reference, weights) - self._brier(best.reference, weights)
-        return best if gain.sum() > _STANDS_OUT * np.sqrt((gain**2).sum()) else plain
+        return min(isotonic, learned, key=lambda found: self._brier(found.reference, weights))
 
     def _out_of_fold(
         self, fit: Any, weights: np.ndarray, inputs: np.ndarray, joins: Joins | None = None
@@ -178,9 +171,9 @@ class LabelModel:
 
         return losses
 
-    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> float:
         happened = self.codes[:, None] == np.arange(chances.shape[1])
-        return np.asarray(weights * ((chances - happened) ** 2).sum(axis=1))
+        return float(weights @ ((chances - happened) ** 2).sum(axis=1))
 
     def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
         """Expected losses under the calibrated probabilities."""

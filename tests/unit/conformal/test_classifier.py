@@ -298,7 +298,7 @@ def test_groups_come_from_callables_and_grouping_estimators(world):
         (
             lambda P, y: ConformalClassifier(frozen(), groups="a").conformalize(P, y),
             InputError,
-            "no dataframe",
+            "not a dataframe",
         ),
         (lambda P, y: ConformalClassifier(frozen(), groups=7).conformalize(P, y), InputError, "not a column"),
         (

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -276,3 +277,21 @@ def test_a_file_that_changes_between_two_passes_is_refused(n, tmp_path):
     ):
         measure(FileSource(str(tmp_path / "rows")), ["t_cv"], engine=engine)
     assert engine.passes >= 2
+
+
+class Saving(LocalEngine):
+    """Writes a file to the working folder while rows are read, as a notebook that saves itself."""
+
+    def reduce(self, pieces, states, progress):
+        Path("saved.ipynb").write_text("{}", encoding="utf-8")
+        return super().reduce(pieces, states, progress)
+
+
+def test_a_file_in_the_working_folder_does_not_disturb_rows_in_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.utime(tmp_path, ns=(1, 1))
+    y = np.random.default_rng(0).normal(size=200)
+    intervals = np.tile([-1.645, 1.645], (200, 1))
+    found = calipers.audit(y, intervals=intervals, random_state=0, engine=Saving(1))
+    assert (tmp_path / "saved.ipynb").exists()
+    assert found.rows == 200

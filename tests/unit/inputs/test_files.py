@@ -328,8 +328,8 @@ BAD_FILES = {
     "text as gzip": ("r.csv.gz", text("y_true\n1\n"), "could not be read as csv"),
     "broken json": ("r.jsonl", text('{"y_true": 1}\n{"y_tr'), "could not be read"),
     "no outcome": ("r.csv", text("a,b\n1,2\n"), "has no column 'y_true'; it has a, b"),
-    "another separator": ("r.csv", text("y_true;lower\n1;2\n"), "separated by ';': say --sep"),
-    "tabs": ("r.csv", text("y_true\tlower\n1\t2\n"), "separated by tab: say --sep"),
+    "another separator": ("r.csv", text("y_true;lower\n1;2\n"), "separated by ';': use --sep"),
+    "tabs": ("r.csv", text("y_true\tlower\n1\t2\n"), "separated by tab: use --sep"),
     "one end": ("r.csv", text("y_true,lower\n1,2\n"), "has no column of intervals for upper"),
     "text ends": ("r.csv", text("y_true,lower,upper\n1,a,b\n"), "column 'lower' of .* must hold numbers, got 'a'"),
     "a bad cell": (
@@ -346,7 +346,7 @@ BAD_FILES = {
         "r.csv", text('y_true,lower,upper\n"1,5","0,5","2,5"\n'), "'1,5' at row 0. It has a decimal comma: export",
     ),
     "decimal commas between commas": (
-        "r.csv", text("y_true,lower,upper\n1,5,0,5,2,5\n"), "more cells than its header.* say --sep.* with decimal points",
+        "r.csv", text("y_true,lower,upper\n1,5,0,5,2,5\n"), "more cells than its header.* use --sep.* with decimal points",
     ),
     "one long line": (
         "r.csv", text("y_true,lower,upper,x\n" + "1,0,2,5\n" * 9 + "1,5,0,2,5\n"), "a line with more cells than its header",

@@ -107,7 +107,9 @@ def _tested(m: Measurements, promise: Promise, parts: Parts, enough: np.ndarray)
     result = compare_parts(m, promise, parts, wording, codes=lambda rows: class_rows(rows, enough))
     at = result.details["part"]
     evidence = result.evidence and replace(
-        result.evidence, name=f"coverage of {parts.labels[at]}{promise.tag}"
+        result.evidence,
+        name=f"coverage of {parts.labels[at]}{promise.tag}",
+        details=dict(result.evidence.details) | {"null_subject": "a predictor that covers all classes alike"},
     )
     below = float(parts.shares[at]) < promise.promised
     return replace(

@@ -64,6 +64,7 @@ def silent(m: Measurements, level: Level) -> CheckResult:
     evidence = Estimate(
         name=f"share of {kind}{level.tag}", **fields, p_value=p, alternative="greater", reason=reason,
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
+        details={"null_subject": f"a share of at most {format_percent(SILENT)}"},
     )  # fmt: skip
     return CheckResult(
         code="CAL301",

@@ -30,7 +30,8 @@ from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent, format_rows, format_share
 
 CODE, TITLE = "CAL203", "a region is under-covered"
-SMALLEST_MASS = 0.02
+# Rows that a region should hold, and the smallest and largest share of all rows that it must.
+_FEWEST_ROWS, _LEAST, _MOST = 60, 0.02, 0.05
 # A rule that was measured on other rows is preferred when its p-value is at most this.
 SUSPECT = 0.05
 # A rule in words, and its conditions: column, sign, bound or category.
@@ -62,6 +63,17 @@ def by_regions(m: Measurements, level: Promise) -> CheckResult:
     return _result(m, level, worst_rule(under), under, clean)
 
 
+def smallest_mass(rows: int) -> float:
+    """The share of the rows that a region must hold: with few rows small ones are mostly noise.
+
+    Examples
+    --------
+    >>> smallest_mass(600), smallest_mass(2000), smallest_mass(10_000)
+    (0.05, 0.03, 0.02)
+    """
+    return min(_MOST, max(_LEAST, _FEWEST_ROWS / max(1, rows)))
+
+
 def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
     """Rule -> coverage of the regions found to lie below all rows; searched once for every check."""
     return m.kept(f"regions{level.tag}", lambda: _search(m, level))
@@ -78,13 +90,15 @@ def deviating_region(
     alpha = 1.0 - side.expected if level.per_row else float(1.0 - side.expected[0])
     if side.cluster is None:
         table = failing_regions(
-            features, side.kept, alpha=alpha, min_mass=SMALLEST_MASS, keep="all",
+            features, side.kept, alpha=alpha, min_mass=smallest_mass(len(side.kept)), keep="all",
             confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
         )  # fmt: skip
         rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
         if table and (table[rule].p_value or 1.0) <= SUSPECT:
             return (rule, table[rule].details["conditions"]), table[rule]
-    found = best_rule(features, side.kept, alpha, min_mass=SMALLEST_MASS, below=not level.two_sided)
+    found = best_rule(
+        features, side.kept, alpha, min_mass=smallest_mass(len(side.kept)), below=not level.two_sided
+    )
     return None if found is None else (found, None)
 
 
@@ -99,7 +113,7 @@ def described_region(m: Measurements, level: Promise) -> tuple[Region, bool] | N
     alpha = 1.0 - min(level.promised, float(covered.mean()))
     if alpha == 1.0:
         return None
-    found = best_rule(m.features, covered, alpha, min_mass=SMALLEST_MASS, below=True)
+    found = best_rule(m.features, covered, alpha, min_mass=smallest_mass(len(covered)), below=True)
     return None if found is None else (found, False)
 
 
@@ -120,7 +134,7 @@ def _search(m: Measurements, level: Promise) -> dict[str, Estimate]:
     if reference == 1.0:  # nothing is covered anywhere: no region lies below the rest
         return {}
     table = failing_regions(
-        m.features, covered, alpha=reference, min_mass=SMALLEST_MASS, keep="all",
+        m.features, covered, alpha=reference, min_mass=smallest_mass(len(covered)), keep="all",
         confidence=m.confidence, random_state=m.generator(f"{CODE}{level.tag}"),
     )  # fmt: skip
     return {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}

@@ -67,8 +67,14 @@ def mean_loss(
         name=name, value=moments.mean, low=float(ends.low), high=float(ends.high), confidence=confidence,
         n=len(loss), p_value=None if few else float(p), alternative="greater",
         reason=FEW_CLUSTERS if few else "", method=_METHOD if cluster is None else _CLUSTERED,
-        details={"null_subject": f"a mean loss of at most {format_number(null)}"},
+        details={"null_subject": f"a mean loss of at most {_plainly(null)}"},
     )  # fmt: skip
+
+
+def _plainly(bound: float) -> str:
+    """A bound as it was given, or a mean, without zeros that say nothing."""
+    shown = format_number(bound)
+    return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
 
 
 def within_bound(m: Measurements, promise: None) -> CheckResult:

@@ -17,7 +17,7 @@ from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.adaptive import EASE, measure_words, part_names, part_phrase, parts_of
 from calipers.auditing.checks.over_time import time_span, time_words, times_of
-from calipers.auditing.checks.regions import SMALLEST_MASS, region_mask
+from calipers.auditing.checks.regions import region_mask, smallest_mass
 from calipers.auditing.checks.risk import PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
@@ -147,7 +147,9 @@ def _regions(m: Measurements, rows: Rows, loss: np.ndarray) -> list[Part]:
     features, (one, other) = check_features(rows.given["X"]), _halves(m, rows, loss)
     found: list[Part] = []
     for searching, measuring in ((one, other), (other, one)):
-        rule = largest_excess_rule(features.take(searching), loss[searching], min_mass=SMALLEST_MASS)
+        rule = largest_excess_rule(
+            features.take(searching), loss[searching], min_mass=smallest_mass(len(loss))
+        )
         if rule is not None:
             words, conditions = rule
             inside = np.zeros(rows.n, dtype=bool)

@@ -273,7 +273,7 @@ def _in_our_words(path: str, error: Exception) -> str:
     if "more fields than defined" in said:
         return (
             f"{path} has a line with more cells than its header. Where cells are separated by ';' or tabs, "
-            "say --sep; where numbers have a decimal comma, export the file again with decimal points."
+            "use --sep; where numbers have a decimal comma, export the file again with decimal points."
         )
     if "utf-8" in said.lower():
         return f"{path} is not written in UTF-8. Save it as UTF-8."

@@ -111,7 +111,7 @@ def test_an_empty_table_says_what_was_tested():
     rng = np.random.default_rng(4)
     table = failing_regions(np.ones((100, 1)), rng.random(100) < 0.9, alpha=0.1, random_state=0)
     assert len(table) == 0
-    assert "no proof" in table.notes[0]
+    assert "does not prove" in table.notes[0]
 
 
 @pytest.mark.parametrize(
