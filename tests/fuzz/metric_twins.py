@@ -334,7 +334,7 @@ METRICS: dict[str, Twin] = {
     "efficiency_curve": kept_labels,
     "regression_efficiency": widths,
     "selective_threshold": selective_threshold,
-    "selective_risk": lambda g, w: [total / kept for _, kept, total in blocks(g["loss"], g["certainty"])],
+    "selective_risk": lambda g, w: [sum(losses) / n for _, n, losses in blocks(g["loss"], g["certainty"])],
     "coverage_gap": mean_gap("groups"),
     "equal_opportunity_gap": mean_gap("y_true"),
     "feature_stratified_coverage": smallest_share("feature"),
