@@ -46,7 +46,7 @@ def rows_with(events: int, chance: float, rows: int, seen: int) -> int:
 
     Examples
     --------
-    >>> rows_with(20, 0.1, 50, seen=4), rows_with(20, 0.1, 400, seen=10)
+    >>> rows_with(20, 0.1, 50, seen=6), rows_with(20, 0.1, 400, seen=10)
     (200, 800)
     """
     return int(np.ceil(max(events / chance, events * rows / max(1, seen)) - 1e-9))
