@@ -155,17 +155,17 @@ def finish(
         annotate(found)
     code = exit_code(found.findings, settings.fail_on)
     if history is not None:
-        keep(found, history, settings, missed=code != 0)
+        keep(found, history, settings, failed=code != 0)
     if failure is not None:
         raise failure
     return code
 
 
-def keep(found: Audit, folder: Path, settings: Settings, *, missed: bool) -> None:
+def keep(found: Audit, folder: Path, settings: Settings, *, failed: bool) -> None:
     """Put the audit and its report into its history."""
     from calipers.auditing.history import keep_audit
 
-    keep_audit(found, folder, fail_on=settings.fail_on or "issue", missed=missed, report=True)
+    keep_audit(found, folder, fail_on=settings.fail_on or "issue", failed=failed, report=True)
 
 
 def run(
