@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calipers.cli.files import ForceOption, Outputs
-from calipers.cli.options import JsonOption, OutOption, QuietOption, StorageOption, takes_settings
+from calipers.cli.options import (
+    FilesArgument,
+    JsonOption,
+    OutOption,
+    QuietOption,
+    StorageOption,
+    takes_settings,
+)
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -20,12 +27,6 @@ if TYPE_CHECKING:
 ROW_FORMATS = ("csv", "parquet")
 NAMES = ("report.html", "audit.json", "summary.md")
 
-FilesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="A file (csv, parquet, arrow, json-lines, npz), or 'logs/*.parquet', a folder, s3://..."
-    ),
-]
 EngineOption = Annotated[
     str | None, typer.Option("--engine", help="Stream all rows with: local, dask or spark.")
 ]
