@@ -12,7 +12,7 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.regions import SUSPECT, deviating_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.severity import SERIOUS, severity_of
@@ -66,7 +66,7 @@ def excess_risk_at_promise(m: Measurements, level: Promise) -> CheckResult:
     base = CheckResult(code=code, title=title, question=question)
     side = promise_rows(m, level)
     if side is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (certain := without_a_chance_to_miss(base, level, side)) is not None:
         return certain
     most = QUICK_ROWS if m.design.quick else MOST_ERT_ROWS

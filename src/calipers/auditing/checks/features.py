@@ -29,7 +29,6 @@ from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.parts import flat_p_values
 from calipers.auditing.promise import Promise
 from calipers.auditing.tolerances import (
-    FEWEST_MISSES,
     PART_TOLERANCE,
     rows_for,
     rows_with,
@@ -40,7 +39,7 @@ from calipers.inputs import Features, Weights
 from calipers.inputs.rows import Rows
 from calipers.metrics import ert_table
 from calipers.metrics.conditional import CoverageClassifier
-from calipers.metrics.conditional.streamed_excess_risk import ExcessRiskState, fit_fold_models
+from calipers.metrics.conditional.streamed_excess_risk import FEWEST_MISSES, ExcessRiskState, fit_fold_models
 from calipers.results import Curve, Estimate, EstimateTable
 from calipers.results.formatting import format_percent, format_rows, format_share
 
