@@ -26,7 +26,13 @@ from calipers.auditing.parts import (
     no_attributes,
 )
 from calipers.auditing.promise import Promise
-from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
+from calipers.auditing.promise_rows import (
+    FEW_CLUSTERS,
+    PromiseRows,
+    is_fault_of_one_part,
+    promise_rows,
+    without_a_chance_to_miss,
+)
 from calipers.auditing.severity import LEVEL, SERIOUS
 from calipers.auditing.table_states import table_of
 from calipers.auditing.tolerances import COMMON, PART_TOLERANCE, STATED_TOLERANCE, rows_for, tolerance_at
@@ -241,18 +247,21 @@ def calibration_of_parts(
     if (certain := without_a_chance_to_miss(base, promise, side)) is not None:
         return certain
     purpose = f"{wording.code}{promise.key}"
-    joint = multicalibration_error(
-        side.kept,
-        side.expected,
-        table(side.rows),
-        depth=DEPTH,
-        pos_label=True,
-        random_state=m.generator(purpose),
-    )  # fmt: skip
-    listed = joint.details["groups"]
-    if len(listed) < 2:
+
+    def measured(expected: np.ndarray) -> Estimate:
+        return multicalibration_error(
+            side.kept, expected, table(side.rows), depth=DEPTH, pos_label=True,
+            random_state=m.generator(purpose),
+        )  # fmt: skip
+
+    joint = measured(side.expected)
+    if len(joint.details["groups"]) < 2:
         return _nothing_to_compare(wording)
-    masks = masks_of(side.rows, list(listed))
+    masks = masks_of(side.rows, list(joint.details["groups"]))
+    if kind != ALONG and is_fault_of_one_part(side, masks):
+        side = replace(side, expected=side.promised)
+        joint = measured(side.expected)
+    listed = joint.details["groups"]
     at, p = _worst_of(side, listed, masks, kind), joint.p_value
     if side.cluster is not None:
         at, p = clustered_worst(

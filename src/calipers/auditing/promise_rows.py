@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +35,9 @@ _KNOTS, _ROWS_PER_KNOT = (1, 3, 7), 50
 _FEW_VALUES = 8
 # Rows on which the probability of one of several classes is looked at: there are as many promises as classes.
 _CLASS_ROWS = 10_000
+# Parts, those with the largest gaps, whose own maps are tried against the map of all rows, and the gain in
+# log-likelihood that decides for one of them: that of two more terms, by Akaike's criterion.
+_TRIED_PARTS, _CLEARLY = 5, 2.0
 # A mean difference of shares below this is rounding.
 _ROUNDING = 1e-13
 
@@ -210,6 +213,34 @@ def recalibrated(kept: np.ndarray, promised: np.ndarray) -> np.ndarray:
             likelihood, n_terms, found = fit.log_likelihood, design.shape[1], promised.copy()
             found[open_rows] = fit.fitted
     return found
+
+
+def is_fault_of_one_part(side: PromiseRows, masks: Sequence[np.ndarray]) -> bool:
+    """Whether a map of one part alone describes the outcomes better than the map of all rows.
+
+    A part that is off can own a range of probabilities: the map of all rows then takes its fault for
+    everybody's, and the other rows of that range stand out in its place.
+    """
+    if np.array_equal(side.expected, side.promised):
+        return False
+    gaps = [_standardised_gap(side.take(mask)) for mask in masks]
+    described = _log_likelihood(side.kept, side.expected)
+    for k in np.argsort(gaps)[-_TRIED_PARTS:]:
+        inside, alone = side.take(masks[k]), side.promised.copy()
+        alone[masks[k]] = recalibrated(inside.kept, inside.promised)
+        if _log_likelihood(side.kept, alone) > described + _CLEARLY:
+            return True
+    return False
+
+
+def _standardised_gap(side: PromiseRows) -> float:
+    noise = float(np.sum(side.promised * (1.0 - side.promised)))
+    return abs(float(np.sum(side.kept - side.promised))) / np.sqrt(max(noise, 1.0))
+
+
+def _log_likelihood(kept: np.ndarray, expected: np.ndarray) -> float:
+    chance = np.where(kept, expected, 1.0 - expected)
+    return float(np.sum(np.log(np.maximum(chance, np.finfo(float).tiny))))
 
 
 def _maps(odds: np.ndarray) -> list[np.ndarray]:

@@ -668,3 +668,24 @@ def test_a_part_of_clusters_with_few_misses_does_not_stand_out_by_its_own_small_
         p_values.append(clustered_worst(side, [part == k for k in range(5)], rng, promise)[1])
     assert np.sum(np.array(p_values) <= 0.0025) <= 1
     assert np.sum(np.array(p_values) <= 0.05) <= 7
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"), [(("south",), ["group south"]), (("north", "east", "south"), [])]
+)
+def test_a_group_that_owns_a_range_of_probabilities_is_named(
+    broken: tuple[str, ...], named: list[str]
+) -> None:
+    # Over-confident probabilities of one group are the largest ones: the map of all rows took its fault for
+    # everybody's, so that a healthy group was named or none. Over-confidence of all groups names no group.
+    rng, n = np.random.default_rng(2), 2000
+    group, odds = rng.choice(["north", "east", "south"], n), rng.normal(size=(n, 3))
+    right, stated = (
+        np.exp(odds * scale[:, None]) for scale in (np.ones(n), np.where(np.isin(group, broken), 2.5, 1.0))
+    )
+    P = right / right.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1)
+    found = calipers.audit(
+        y, probabilities=stated / stated.sum(axis=1, keepdims=True), groups=group, random_state=0
+    )
+    assert [f.where for f in found.faults if f.code == "CAL504"] == named
