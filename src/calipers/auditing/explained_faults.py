@@ -45,12 +45,31 @@ def told_once(
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
     _fold_times(found, vanishes)
+    _say_beside(found)
     for explained, several in _IMPLIED.items():
         if explained in found and _is_about_probabilities(found[explained]):
             for explaining in several:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
     return list(found.values())
+
+
+def _say_beside(found: dict[str, Finding]) -> None:
+    """What a finding must say because of the fault of another one, which it would seem to contradict."""
+    regions, narrow, below = (found.get(code) for code in ("CAL203", "CAL302", "CAL101"))
+    if regions is not None and regions.outcome == "clean" and _are_faults(found, "CAL202"):
+        said = "No single rule of the features describes where coverage is low: see CAL202."
+        details = dict(regions.details) | {"descriptive": True}
+        found["CAL203"] = replace(regions, sentence=said, details=details)
+    if narrow is None or below is None or not _are_faults(found, "CAL101", "CAL302"):
+        return
+    if below.severity != "note" and narrow.details.get("promise") == below.details.get("promise"):
+        said = f"At the coverage they have, {narrow.sentence[:1].lower()}{narrow.sentence[1:]}"
+        found["CAL302"] = replace(
+            narrow, severity="note", title=f"{narrow.title} at the coverage they have",
+            sentence=f"{said} The level has to be mended first (CAL101).",
+            details=dict(narrow.details) | {"own_severity": narrow.severity},
+        )  # fmt: skip
 
 
 def _is_about_probabilities(finding: Finding) -> bool:

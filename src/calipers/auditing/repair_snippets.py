@@ -48,6 +48,11 @@ def calibrate() -> str:
     return _SNIPPET.format(why=why)
 
 
+def without_code(advice: str) -> str:
+    """What to do by hand, where there is no automatic repair: a comment and no code."""
+    return f"# There is no automatic repair: {advice}"
+
+
 def _fill(task: str, alpha: float, how: str) -> str:
     """Empty for outcomes that were found elsewhere: there is no score to put a threshold on."""
     if task == "outcomes":

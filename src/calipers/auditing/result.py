@@ -85,8 +85,8 @@ class Audit(Plotted):
     def rows_of(self, code: str) -> np.ndarray:
         """Which rows a fault is about, as bool (n,); of streamed rows those of the sample.
 
-        A fault of all rows is about those that broke the promise, one of a group, region, time or range of
-        scores about the rows there.
+        A fault of all rows is about those that broke the promise (over-coverage about all of them), one of a
+        group, region, time or range of scores about the rows there.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from rich.markup import escape as escape_markup
 from calipers.exceptions import CalipersWarning
 from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.text_bars import text_bar
-from calipers.report.text_formats import MARKS, taken_for, wrapped
+from calipers.report.text_formats import MARKS, split_repair, taken_for, wrapped
 from calipers.results.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def next_commands(found: Audit, options: Sequence[str] = ()) -> list[str]:
     if not found.origin or not found.faults or not Path(found.origin).is_file():
         return []
     words = shlex.join([found.origin, *options])
-    commands = [f"calipers repair {words}"] if any(fault.repair for fault in found.faults) else []
+    commands = (
+        [f"calipers repair {words}"] if any(split_repair(fault.repair)[1] for fault in found.faults) else []
+    )
     commands.append(f"calipers audit {words} --html report.html --rows rows")
     return ["", "Next:", *(f"  {line}" for line in commands)]

@@ -94,7 +94,7 @@ def _card(
         "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
-        "repair_words": split_repair(finding["repair"])[0],
+        **dict(zip(("repair_words", "repair_code"), split_repair(finding["repair"]), strict=True)),
         "explained": "explained_by" in details,
         "picture_at": "",
     }

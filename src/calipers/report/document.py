@@ -107,6 +107,8 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     """The question with its answer: one word and one sentence."""
     mine = [finding for finding in findings if finding.question == question["question"]]
     faults = [finding for finding in mine if finding.outcome == "fault"]
+    if question["question"] == "everywhere":
+        faults += [finding for finding in findings if finding not in faults and _is_of_a_part(finding)]
     # However small: what drifts does not stay as it is here.
     worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
     state, sentence = _state(question, mine, worst)
@@ -120,11 +122,21 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
         "answer": state,
-        "label": labels.get(state, state),
+        "label": labels.get(state, "not quite" if state == "doubtful" else state),
         "severity": severity,
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
     }
+
+
+def _is_of_a_part(finding: Finding) -> bool:
+    """Whether coverage is below the promise in some of the rows, whatever question the check belongs to."""
+    about, effect = finding.details, finding.details.get("effect")
+    by_part = about.get("slices") not in ("", None, "all rows", "score")
+    covers = by_part and str(about.get("promise", "")).startswith("coverage")
+    # What only lies above the promise breaks nothing.
+    above = own_severity(finding) == "note" and (effect or 0.0) < 0
+    return finding.outcome == "fault" and covers and not above
 
 
 def own_severity(finding: Finding) -> str:

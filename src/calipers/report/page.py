@@ -102,6 +102,7 @@ def render_html(
             asked_promises=[name for name in grid.promises if _is_asked(grid, name)],
             untold=document["verdict"]["sentence"] == TOO_FEW_ROWS,
             answer_marks=ANSWER_MARKS,
+            states_shown={grid.cell(name, part).answer for name in grid.promises for part in grid.slices},
             cards=cards,
             open_checks=one_line_each(document, "cannot_tell"),
             clean_checks=fine_checks(document),
@@ -193,6 +194,7 @@ def _environment() -> Any:
     made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters["prose"] = prose
     made.filters["slice_name"] = slice_name
+    made.filters["cell_name"] = lambda answer: "measured only" if answer == "descriptive" else answer
     made.filters["p_in_words"] = p_in_words
     return made
 

@@ -258,8 +258,9 @@ def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[
     """Every piece of repairing code once, with the codes of the faults that it repairs."""
     found: dict[str, list[str]] = {}
     for finding in findings:
-        if finding["outcome"] == "fault" and finding["repair"]:
-            found.setdefault(split_repair(finding["repair"])[1], []).append(finding["code"])
+        code = split_repair(finding["repair"])[1] if finding["outcome"] == "fault" else ""
+        if code:
+            found.setdefault(code, []).append(finding["code"])
     return list(found.items())
 
 

@@ -173,5 +173,5 @@ class Estimate(Plotted):
         # Most nulls say that the promise is kept; a metric whose null says otherwise names its subject.
         subject = self.details.get("null_subject", "a valid predictor")
         if not band:
-            return f"{p} for {subject}" if p and "null_subject" in self.details else p
+            return f"{p} against {subject}" if p and "null_subject" in self.details else p
         return f"{subject} would read {band}" + (f" ({p})" if p else "")

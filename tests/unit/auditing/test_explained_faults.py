@@ -8,6 +8,7 @@ import pytest
 import calipers
 from calipers.auditing.explained_faults import told_once, vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
+from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding
 
 
@@ -135,3 +136,38 @@ def test_a_wrong_mean_of_all_rows_is_part_of_the_wrong_range(
     (mean,) = (finding for finding in found if finding.code == "CAL509")
     assert (mean.details.get("explained_by") == other) == explained
     assert mean.severity == ("note" if explained else "warning")
+
+
+def test_no_region_is_called_fine_beside_coverage_that_depends_on_the_features() -> None:
+    clean = Finding(code="CAL203", title="t", question="everywhere", outcome="clean", sentence="No region.")
+    regions, _ = told_once([clean, fault("CAL202")], binary=False)
+    assert regions.sentence.endswith("see CAL202.")
+    assert regions.details["descriptive"]
+    assert told_once([clean], binary=False) == [clean]
+
+
+@pytest.mark.parametrize(("level", "severity"), [("issue", "note"), ("note", "warning")])
+def test_narrower_intervals_are_a_note_where_the_level_is_broken(level: str, severity: str) -> None:
+    narrow, _ = told_once([fault("CAL302"), fault("CAL101", severity=level)], binary=False)
+    assert narrow.severity == severity
+    assert narrow.sentence.endswith("mended first (CAL101).") == (severity == "note")
+
+
+@pytest.mark.parametrize(
+    ("severity", "answer", "label"), [("issue", "no", "no"), ("warning", "doubtful", "not quite")]
+)
+def test_hard_rows_that_are_missed_answer_whether_it_covers_everywhere(
+    severity: str, answer: str, label: str
+) -> None:
+    part = Finding(
+        code="CAL401", title="t", question="adaptive", outcome="fault", severity=severity, sentence="Hard rows.",
+        details={"promise": "coverage of the sets", "slices": "difficulty", "effect": 0.2},
+    )  # fmt: skip
+    told = answer_question({"question": "everywhere", "title": "t"}, [part])
+    assert (told["answer"], told["label"], told["sentence"]) == (answer, label, "Hard rows.")
+
+
+def test_over_coverage_is_not_about_the_rows_that_were_missed() -> None:
+    y = np.random.default_rng(0).normal(size=2000)
+    found = calipers.audit(y, intervals=np.tile([-2.6, 2.6], (2000, 1)), random_state=0)
+    assert found.rows_of("CAL102").all()

@@ -76,6 +76,10 @@ def part_names(n_parts: int) -> tuple[str, ...]:
     return (f"hardest {one}", *middle, f"easiest {one}")
 
 
+# By what rows are ordered where probabilities are stated.
+BY_TOP = "by the largest probability"
+
+
 def part_phrase(part: str, along: str) -> str:
     """The place of a part in a sentence.
 
@@ -83,12 +87,15 @@ def part_phrase(part: str, along: str) -> str:
     --------
     >>> part_phrase("hardest fifth", "by ease")
     'In the hardest fifth of rows (by ease)'
+    >>> part_phrase("hardest fifth", BY_TOP)
+    'In the hardest fifth of rows (those with the lowest top probability)'
     >>> part_phrase("2nd of 5 parts", "by ease")
     'In the 2nd of 5 parts of the rows, from hard to easy (by ease),'
     """
     if part.endswith("parts"):
         return f"In the {part} of the rows, from hard to easy ({along}),"
-    return f"In the {part} of rows ({along})"
+    by_top = along == BY_TOP and part.startswith("hardest")
+    return f"In the {part} of rows ({'those with the lowest top probability' if by_top else along})"
 
 
 def _ordinal(i: int) -> str:
@@ -237,7 +244,7 @@ def measure_words(design: Design) -> str:
     if "ease" in design.have:
         return "by ease"
     if "probabilities" in design.have:
-        return "by the largest probability"
+        return BY_TOP
     if "quantiles" in design.have and not design.levels:
         return "by the distance of the outer quantiles"
     return f"by the stated {_SIZES[design.task]}"

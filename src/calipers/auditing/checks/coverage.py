@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from calipers.auditing.table_states import table_of
 from calipers.auditing.tolerances import interval_of, rows_for, tolerance_at
 from calipers.inference import PoissonBinomialLaw, wilson
 from calipers.inputs import Weights, covered_by_sets, sets_at
+from calipers.inputs.rows import Rows
 from calipers.metrics import p_value_uniformity
 from calipers.metrics.marginal import coverage_law, coverage_of_rows
 from calipers.results import Curve, Estimate
@@ -51,7 +53,7 @@ def marginal(m: Measurements, level: Promise) -> CheckResult:
     )  # fmt: skip
     result = replace(
         _side(m, level, estimate, below=float(estimate) < level.promised),
-        rows=lambda rows: ~level.rows(rows)["covered"],
+        rows=_missed(level, estimate, level.promised),
     )
     several = m.sample.get("p_values") is not None or len(m.design.levels) > 1
     return replace(result, estimates=(estimate,), pictures=(by_alpha(m),) if several else ())
@@ -70,7 +72,12 @@ def _side_by_side(m: Measurements, level: Promise) -> CheckResult:
     result = _side(m, level, estimate, below=float(estimate) < promised, promised=promised)
     if (certain := without_a_chance_to_miss(result, level, side)) is not None:
         return replace(certain, p_value=None, effect_high=None, estimates=(estimate,))
-    return replace(result, estimates=(estimate,), rows=lambda rows: ~level.rows(rows)["covered"])
+    return replace(result, estimates=(estimate,), rows=_missed(level, estimate, promised))
+
+
+def _missed(level: Promise, estimate: Estimate, promised: float) -> Callable[[Rows], np.ndarray] | None:
+    """The rows that under-coverage is about; over-coverage is about all rows, not the missed ones."""
+    return (lambda rows: ~level.rows(rows)["covered"]) if float(estimate) < promised else None
 
 
 def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> Estimate:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.over_time import plain_time, time_words, times_of
@@ -41,6 +42,10 @@ CLEAR = 0.005
 _MOST_CUTS = 400
 _SHUFFLED_ROWS = 8_000_000
 _PIECES = 20
+_ADVICE = (
+    "refit the model on recent rows; for intervals calipers.conformal.AdaptiveConformal or a rolling "
+    "calibration window follows the change."
+)
 # The order of a file may mean nothing: without a stated time it takes this much more evidence for a note.
 UNTIMED = 20
 
@@ -97,6 +102,7 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         estimates=(forecast, drift, change),
         pictures=(_picture(came, m.confidence),),
         rows=_rows_since(change) if timed else None,
+        repair=repair_snippets.without_code(_ADVICE),
     )
 
 

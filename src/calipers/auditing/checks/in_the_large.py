@@ -17,23 +17,25 @@ from calipers.auditing.severity import SERIOUS
 from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.results import Estimate
 
-CODE, TITLE = "CAL509", "probabilities are too high or too low on average"
+CODE = "CAL509"
 
 
 def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
     """The mean of observed minus stated, over all rows."""
-    base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
+    base = CheckResult(code=CODE, title="calibration in the large", question=QUESTION)
     side = promise_rows(m, promise)
     if side is None:
         return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     estimate = observed_minus_stated(m, promise, side)
     gap, low, high = (float(end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
+    side_found = "too high" if gap < 0 else "too low"
     averages = (
         f"{100 * float(side.promised.mean()):.1f} % stated on average and "
         f"{100 * float(side.kept.mean()):.1f} % happened"
     )
     return replace(
         base,
+        title=f"probabilities are {side_found} on average",
         evidence=estimate,
         p_value=estimate.p_value,
         effect=abs(gap),
@@ -41,7 +43,7 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
         effect_high=max(abs(low), abs(high)),
         tolerance=tolerance_at(float(side.promised.mean())),
         serious=SERIOUS * COMMON,
-        fault=f"Over all rows the {promise.name} is too {'high' if gap < 0 else 'low'}: {averages}.",
+        fault=f"Over all rows the {promise.name} is {side_found}: {averages}.",
         clean=f"Over all rows the {promise.name} is right on average: {averages}.",
         repair=repair_snippets.calibrate(),
         rows_needed=int(np.ceil(len(side.kept) * ((high - low) / 2 / COMMON) ** 2)),

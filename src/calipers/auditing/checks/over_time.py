@@ -210,18 +210,19 @@ def _sentence(promise: Promise, change: Estimate, shares: list[float], means: li
         for key in ("changed_at", "until")
     )
     when = f"Since {since}" if since is None or until is None else time_span(since, until)
+    rest = "before" if until is None else "otherwise"
     if promise.kind == "quantile":
         return (
             f"{when} {format_share(shares[1])} of the outcomes lie at or below the stated "
-            f"{format_percent(promise.promised)} quantile, otherwise {format_share(shares[0])}."
+            f"{format_percent(promise.promised)} quantile, {rest} {format_share(shares[0])}."
         )
     if not promise.per_row:
         return (
-            f"{when} the {promise.noun} cover {format_share(shares[1])}, otherwise "
+            f"{when} the {promise.noun} cover {format_share(shares[1])}, {rest} "
             f"{format_share(shares[0])}; {format_percent(promise.promised)} was promised."
         )
     return (
-        f"{when} {format_share(means[1])} were stated and {format_share(shares[1])} happened; otherwise "
+        f"{when} {format_share(means[1])} were stated and {format_share(shares[1])} happened; {rest} "
         f"{format_share(means[0])} and {format_share(shares[0])} ({promise.name})."
     )
 
