@@ -20,7 +20,7 @@ import polars as pl
 
 import calipers
 from calipers.auditing.repair import load_repair
-from calipers.auditing.repair.files import repair_file
+from calipers.auditing.repair.repaired_files import repair_file
 from calipers.auditing.repair.rule import RepairRule
 from calipers.inputs.block_sizes import rows_per_piece
 from calipers.inputs.files.formats import write_table

@@ -1,6 +1,6 @@
 """Measure how far a model's uncertainty can be trusted, find where it breaks, and repair it.
 
-Rooms and functions are loaded on first use: ``import calipers`` alone imports neither numpy nor any
+Subpackages and functions are loaded on first use: ``import calipers`` alone imports neither numpy nor any
 of them. To publish a name, add one line to a table here, the same name to the imports for type
 checkers below it, and to the list in ``tests/unit/test_package.py``.
 """
@@ -31,7 +31,7 @@ _ROOMS = (
 )
 # Modules that do the work behind them; reached by name, not advertised.
 _INTERNAL = ("arrays", "inference", "inputs", "report")
-# Functions and classes a user may reach as ``calipers.<name>``, and the room each one lives in.
+# Functions and classes a user may reach as ``calipers.<name>``, and the subpackage that defines each.
 _NAMES: dict[str, str] = {
     "audit": "auditing",
     "audit_model": "auditing",

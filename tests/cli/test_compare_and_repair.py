@@ -108,7 +108,7 @@ def test_large_files_are_written_in_parts_that_hold_the_same_rows(
     file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
     new_rows(tmp_path / "new.parquet", 100)
     assert main(["repair", file, "--apply", str(tmp_path / "new.parquet"), "--out", str(out), "-q"]) == 0
-    monkeypatch.setattr("calipers.auditing.repair.files.rows_per_piece", lambda columns: 32)
+    monkeypatch.setattr("calipers.auditing.repair.repaired_files.rows_per_piece", lambda columns: 32)
     assert main(["repair", "--load", str(out), str(tmp_path / "new.parquet"), "-q"]) == 0
     parts = sorted((out / "new_repaired").iterdir())
     assert [pl.read_parquet(part).height for part in parts] == [32, 32, 32, 4]
@@ -191,7 +191,7 @@ def test_rows_of_an_earlier_run_do_not_mix_with_new_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = write_rows(tmp_path / "rows.csv", 2.0), tmp_path / "out"
-    monkeypatch.setattr("calipers.auditing.repair.files.rows_per_piece", lambda columns: 32)
+    monkeypatch.setattr("calipers.auditing.repair.repaired_files.rows_per_piece", lambda columns: 32)
     new_rows(tmp_path / "new.parquet", 100)
     words = ["--apply", str(tmp_path / "new.parquet"), "--out", str(out), "-q"]
     assert main(["repair", file, *words]) == 0

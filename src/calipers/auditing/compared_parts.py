@@ -218,7 +218,8 @@ def _distance_from_owed(
 ) -> tuple[float, float, float]:
     """How far a part falls short of the promise, or of what the others reach, with both ends.
 
-    A wrong level is the first question, so the lower of the two is owed. The upper end is that of all parts.
+    A wrong level over all rows is a finding of its own, so a part is held to the nearer of the two. The upper
+    end is the largest over all parts.
     """
     share, rest = float(parts.shares[at]), parts.rest(at)
     if promise.two_sided and share > rest:

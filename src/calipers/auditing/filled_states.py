@@ -12,7 +12,7 @@ from calipers.auditing.measurements import Design, Measurements, state_key
 from calipers.engines.running import Engine, run_states
 from calipers.engines.sources import Piece
 from calipers.inputs.rows import Rows
-from calipers.metrics.states.reading_as import ReadingAs
+from calipers.metrics.states.column_view import ReadingAs
 from calipers.metrics.states.sampling import Sample, SampleState
 
 Progress = Callable[[str, int, int], None]

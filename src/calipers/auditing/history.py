@@ -1,4 +1,4 @@
-"""Successive audits as one story: what was promised, whether it was kept, and since when it is not.
+"""Successive audits over time: what was promised, whether it was kept, and since when it is not.
 
 `keep_audit` writes one file per audit into a folder, `read_history` reads the folder. Files are plain JSON,
 so that an ``audit.json`` of any other run can be put beside them.
@@ -258,7 +258,7 @@ def check_history(folder: Path) -> Path:
 
 
 def read_history(folder: Path | str) -> AuditHistory:
-    """The audits of a folder, the oldest first; files that are none are named and passed over.
+    """The audits of a folder, the oldest first; files that are not audits are named and skipped.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def read_history(folder: Path | str) -> AuditHistory:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError(f"the history must be a folder of audits, {place} is none.")
+        raise InputError(f"the history must be a folder of audits, {place} is not a folder.")
     runs: list[Run] = []
     passed_over: dict[str, str] = {}
     for file in sorted(place.glob("*.json")):
@@ -403,7 +403,7 @@ def _promises(answers: Sequence[Mapping[tuple[str, str], Mapping[str, Any]]]) ->
 
 
 def _since(points: Sequence[Mapping[str, Any]]) -> int | None:
-    """Run from which on the promise has been broken without a break; None when it is not broken now."""
+    """Run since which the promise has been broken in every run; None when it is not broken now."""
     since = None
     for point in reversed(points):
         if point["answer"] != "broken":

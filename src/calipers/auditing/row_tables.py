@@ -12,7 +12,7 @@ from calipers.fields import fields_of
 from calipers.inputs import Features, check_features
 from calipers.inputs.categorical import Categorical
 from calipers.inputs.rows import Rows
-from calipers.results.printable import inert
+from calipers.results.terminal_safe import inert
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,8 @@ from calipers.results import Estimate
 
 # Share of the rarer outcome, up to 0.1, by which a promise may be missed before action is called for.
 TOLERATED = 0.2
-# The tolerance of outcomes that are not rare. What leaves no room for three of it is clean: rare outcomes are
-# judged by a smaller one only where a fault was found.
+# The tolerance of outcomes that are not rare. A check is clean when its interval excludes three times this;
+# the smaller tolerance of rare outcomes decides only how serious a fault is.
 COMMON = TOLERATED * 0.1
 # A part may miss the promise by this many tolerances of the whole before action is called for.
 PART_TOLERANCE = 2.5

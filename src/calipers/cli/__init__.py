@@ -104,7 +104,7 @@ def _complain(message: str, *, debug: bool) -> int:
     """One line on standard error; with ``--debug`` the traceback before it."""
     import traceback
 
-    from calipers.results.printable import printable
+    from calipers.results.terminal_safe import printable
 
     if debug:
         traceback.print_exc()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import (
     FilesArgument,
     JsonOption,
@@ -16,6 +15,7 @@ from calipers.cli.options import (
     StorageOption,
     takes_settings,
 )
+from calipers.cli.output_files import ForceOption, Outputs
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -213,7 +213,7 @@ def show_plan(source: FileSource, *, streamed: bool) -> int:
 
 def planned(out: Path | None, html: Path | None, markdown: Path | None, *, force: bool) -> Outputs:
     """The files that were asked for, found to be writable."""
-    from calipers.cli.files import require_parents
+    from calipers.cli.output_files import require_parents
 
     others = tuple(place for place in (html, markdown) if place is not None)
     require_parents(others)
@@ -285,7 +285,7 @@ def annotate(found: Audit) -> None:
 
 def as_data(text: str) -> str:
     """Text inside a workflow command: on one line, and no command of its own."""
-    from calipers.results.printable import one_line
+    from calipers.results.terminal_safe import one_line
 
     return one_line(text).replace("%", "%25")
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import (
     SETTING_OPTIONS,
     FileArgument,
@@ -15,6 +14,7 @@ from calipers.cli.options import (
     QuietOption,
     takes_settings,
 )
+from calipers.cli.output_files import ForceOption, Outputs
 
 if TYPE_CHECKING:
     import numpy as np

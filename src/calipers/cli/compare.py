@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import READ_OPTIONS, JsonOption, QuietOption, takes_settings
+from calipers.cli.output_files import ForceOption, Outputs
 
 if TYPE_CHECKING:
     from calipers.cli.settings import Settings

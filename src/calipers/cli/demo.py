@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calipers.cli.files import writable_folder
+from calipers.cli.output_files import writable_folder
 
 JSON_NAME = "audit.json"
 HTML_NAME = "report.html"
@@ -32,7 +32,7 @@ def command(
     """
     from rich.console import Console
 
-    from calipers.cli.files import Outputs
+    from calipers.cli.output_files import Outputs
     from calipers.cli.terminal import print_audit, say, say_json
     from calipers.inputs import check_alpha
     from calipers.report import render_html, render_json

@@ -42,7 +42,7 @@ def command(
     from calipers.auditing.history import read_history
     from calipers.cli.options import exit_code
     from calipers.cli.terminal import say, say_json
-    from calipers.results.printable import one_line
+    from calipers.results.terminal_safe import one_line
 
     if fail_on != NEW:
         exit_code((), fail_on)  # a bad threshold is refused before the work

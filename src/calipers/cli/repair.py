@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calipers.cli.files import ForceOption, Outputs
 from calipers.cli.options import FileArgument, JsonOption, QuietOption, takes_settings
+from calipers.cli.output_files import ForceOption, Outputs
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -78,7 +78,7 @@ def planned(
     out: Path | None, names: tuple[str, ...], rows: Path | None, settings: Settings, *, force: bool
 ) -> Outputs:
     """The files that will be written, found to be writable; the file to be repaired is there."""
-    from calipers.auditing.repair.files import repaired_place
+    from calipers.auditing.repair.repaired_files import repaired_place
 
     if rows is None or out is None:
         return Outputs(out, names, force=force).check()
@@ -127,7 +127,7 @@ def repair(
 def _new_features(audited: Audit, apply: Path | None, settings: Settings) -> Any:
     """The audited features of the rows that the repair is for; None where there are none, or too few."""
     from calipers.auditing.repair.density_ratio import FEWEST_NEW_ROWS
-    from calipers.auditing.repair.files import features_of_file
+    from calipers.auditing.repair.repaired_files import features_of_file
     from calipers.inputs import check_features
 
     if apply is None or audited.data.given.get("X") is None:
@@ -170,7 +170,7 @@ def write(
     settings: Settings, *, quiet: bool,
 ) -> tuple[list[Path], InputError | None]:  # fmt: skip
     """Write all files together, rows part by part; where the rows are, and what went wrong."""
-    from calipers.auditing.repair.files import repaired_place, repaired_rows
+    from calipers.auditing.repair.repaired_files import repaired_place, repaired_rows
     from calipers.cli.progress import check_progress
 
     if file is None or outputs.folder is None:

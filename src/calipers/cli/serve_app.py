@@ -31,7 +31,7 @@ from calipers.exceptions import CalipersError, InputError
 from calipers.fields import FIELDS
 from calipers.inputs.files.formats import ending_of
 from calipers.report.page import asset, template
-from calipers.results.printable import one_line
+from calipers.results.terminal_safe import one_line
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "

@@ -17,7 +17,7 @@ from calipers.exceptions import CalipersWarning
 from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.text_bars import text_bar
 from calipers.report.text_formats import MARKS, split_repair, taken_for, wrapped
-from calipers.results.printable import one_line, printable, printable_json
+from calipers.results.terminal_safe import one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit

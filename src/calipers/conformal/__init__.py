@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from calipers.conformal.tuning import TunedPredictor, tune_predictor
     from calipers.conformal.weighted import LikelihoodRatio
 
-# Public name -> the module of this room it lives in.
+# Public name -> the module of this package that defines it.
 _MODULES = {
     "AdaptiveConformal": "adaptive",
     "ConformalClassifier": "classifier",

@@ -240,7 +240,7 @@ def _series(version: str) -> tuple[str, ...]:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether the name is that of a class or function defined in one of our own rooms, or a partial.
+    """Whether the name is that of a class or function defined in one of our own packages, or a partial.
 
     Not those of this module: a score that is `save_predictor` with a path would write over that file at the
     first prediction.

@@ -87,7 +87,7 @@ def conformal_quantile(scores: Any, alpha: Any) -> float:
 
 
 def conformal_interval(values: Any, alpha: Any, *, tight: bool = False) -> tuple[float, float]:
-    """Two-sided conformal interval for the next exchangeable value, eq. 15-16 of performance prediction.
+    """Two-sided conformal interval for the next exchangeable value, Holland (2020), eq. 15-16.
 
     Parameters
     ----------

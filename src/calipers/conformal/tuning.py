@@ -137,7 +137,7 @@ def _reading(
 ) -> Callable[[Any, Any, Any, Any], float]:
     """What a candidate reads on the tuning rows: of (predictor, y, prediction, X)."""
     if tune == "t_ss":
-        # The measure lives above this room; the import is the one door to it.
+        # The measure is defined in a package above this one, hence the late import.
         from calipers.metrics.adaptivity.tuning import SizeAdaptivity
 
         return SizeAdaptivity(dict(options or {}), random_state)

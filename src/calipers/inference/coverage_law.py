@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from calipers.exceptions import InputError
-from calipers.inference.options import Number, check_alternative
+from calipers.inference.alternatives import Number, check_alternative
 from calipers.inference.point_masses import log_binomial_mass, log_hypergeometric_mass
 from calipers.inference.proportions import (
     Interval,

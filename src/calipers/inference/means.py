@@ -17,9 +17,9 @@ from scipy import special
 from calipers.arrays import Array, as_numpy, namespace, not_negative
 from calipers.arrays.device_rows import row_moments
 from calipers.exceptions import InputError
+from calipers.inference.alternatives import check_alternative
 from calipers.inference.bounded import BOUNDED_METHOD, bounded_mean_interval
 from calipers.inference.effective_number import effective_quantile, effective_rows
-from calipers.inference.options import check_alternative
 from calipers.inference.proportions import combine_tails
 from calipers.inputs import Weights, check_confidence
 from calipers.inputs.row_checks import check_vector

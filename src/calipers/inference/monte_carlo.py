@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.exceptions import InputError
-from calipers.inference.options import check_alternative
+from calipers.inference.alternatives import check_alternative
 from calipers.inference.proportions import clopper_pearson
 from calipers.inputs import check_confidence
 

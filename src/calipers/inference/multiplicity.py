@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from calipers.exceptions import InputError
-from calipers.inference.options import Number
+from calipers.inference.alternatives import Number
 from calipers.inputs import check_confidence, check_count
 
 

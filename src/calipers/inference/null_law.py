@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from calipers.exceptions import InputError
+from calipers.inference.alternatives import check_alternative
 from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p, tie_tolerance
-from calipers.inference.options import check_alternative
 from calipers.inference.proportions import Interval, combine_tails
 from calipers.inputs import check_confidence
 

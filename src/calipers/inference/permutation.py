@@ -11,9 +11,9 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
+from calipers.inference.alternatives import check_alternative
 from calipers.inference.monte_carlo import MonteCarloP
 from calipers.inference.null_law import SimulatedLaw
-from calipers.inference.options import check_alternative
 from calipers.inputs import check_count
 
 # Numbers made at once; of shuffled rows so few that they stay near the processor.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from calipers.inference.options import Number
+from calipers.inference.alternatives import Number
 
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from calipers.inference.options import check_alternative
+from calipers.inference.alternatives import check_alternative
 from calipers.inference.point_masses import log_binomial_mass
 from calipers.inference.proportions import Interval, combine_tails
 from calipers.inputs import check_confidence

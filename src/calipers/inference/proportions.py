@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from calipers.exceptions import InputError
-from calipers.inference.options import Number, check_alternative
+from calipers.inference.alternatives import Number, check_alternative
 from calipers.inputs import check_confidence
 
 # Sums of weights reach their total only up to rounding.

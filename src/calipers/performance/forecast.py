@@ -27,7 +27,7 @@ EXCHANGEABLE = "the condition is that the new loss is exchangeable with those ob
 
 
 class LossForecast:
-    """Bounds for the next loss from n exchangeable losses, eq. 14-16 of performance prediction.
+    """Bounds for the next loss from n exchangeable losses, Holland (2020), eq. 14-16.
 
     Made by `forecast_losses`; `CandidatePerformance` and `AlgorithmPerformance` answer through one.
     Unpacks as ``low, high = forecast``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from calipers.results.printable import one_line
+from calipers.results.terminal_safe import one_line
 
 # What begins something in the middle of a line; numbers, intervals and comparisons are left as they are.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (

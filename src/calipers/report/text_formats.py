@@ -21,8 +21,8 @@ from calipers.results.formatting import (
     format_percent,
     format_rows,
 )
-from calipers.results.printable import one_line, printable
 from calipers.results.serialization import encode
+from calipers.results.terminal_safe import one_line, printable
 
 MARKS = {"no": "✗", "doubtful": "!", "cannot tell": "?", "mostly": "~", "yes": "✓", "not asked": "–"}
 # Blanks at which no line may be broken: before a percent sign, around the sign of a p-value.

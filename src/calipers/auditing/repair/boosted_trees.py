@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 
 DEPTH = 6
 MOST_ROUNDS = 60

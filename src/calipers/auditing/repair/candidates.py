@@ -12,6 +12,7 @@ import numpy as np
 from calipers.auditing.repair.boosted_trees import boost, one_tree
 from calipers.auditing.repair.density_ratio import DensityRatio, learn_ratio
 from calipers.auditing.repair.feature_codes import FeatureCodes
+from calipers.auditing.repair.nonconformity import IntervalScore, LabelScore
 from calipers.auditing.repair.partitions import (
     AllRows,
     Partition,
@@ -20,7 +21,6 @@ from calipers.auditing.repair.partitions import (
     difficulty_partition,
     group_partitions,
 )
-from calipers.auditing.repair.scoring import IntervalScore, LabelScore
 from calipers.auditing.repair.thresholds import FEWEST_ROWS, MOST_PATTERNS, fit_cells, fit_conditional
 from calipers.auditing.repair.weighted_thresholds import fit_weighted
 from calipers.conformal import conformal_quantile

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import frame_columns, is_frame
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.exceptions import InputError
 from calipers.inputs import Features, check_features
 from calipers.inputs.feature_alignment import recode

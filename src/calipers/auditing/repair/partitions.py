@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.auditing.repair.boosted_trees import Trees
 from calipers.auditing.repair.feature_codes import FeatureCodes
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.exceptions import InputError
 from calipers.inputs.attributes import check_attributes
 from calipers.inputs.categorical import Categorical

@@ -13,7 +13,7 @@ from scipy.special import expit
 from calipers.auditing.repair.boosted_trees import Trees, boost
 from calipers.auditing.repair.feature_codes import FeatureCodes
 from calipers.auditing.repair.partitions import GroupCells, group_partitions
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.calibration import (
     IsotonicCalibrator,
     LinkCalibrator,

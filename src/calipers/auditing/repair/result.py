@@ -15,7 +15,7 @@ from calipers.auditing.repair.choice import Trial
 from calipers.auditing.repair.density_ratio import Shift
 from calipers.auditing.repair.new_rows import rows_of_mapping, rows_of_table, table_columns
 from calipers.auditing.repair.rule import RepairRule
-from calipers.auditing.repair.stored import parts_of_document, read_stored, stored_text, to_plain
+from calipers.auditing.repair.saved_repair import parts_of_document, read_stored, stored_text, to_plain
 from calipers.exceptions import InputError
 from calipers.report import render_html, render_json, render_markdown
 from calipers.report.page import framed

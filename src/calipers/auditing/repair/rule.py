@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.inputs.rows import Rows
 
 # The statements that a repair makes anew.

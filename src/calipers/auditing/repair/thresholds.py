@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.repair.partitions import AllRows, Partition
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.conformal import conformal_p_values, conformal_quantile
 from calipers.exceptions import UnseenGroupWarning, warn
 from calipers.inputs.rows import Rows

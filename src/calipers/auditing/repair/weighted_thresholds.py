@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.auditing.repair.density_ratio import DensityRatio
 from calipers.auditing.repair.partitions import AllRows, Partition
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.auditing.repair.thresholds import FEWEST_ROWS, cell_sharing, used_cells
 from calipers.conformal.p_values import CalibrationScores
 from calipers.conformal.weighted import WeightedScores, calibration_order, weighted_quantiles

@@ -37,7 +37,7 @@ class Format:
     name : str
         What people call it.
     endings : tuple of str
-        How the names of its files end; the first is given to files we write.
+        File name endings; the first is used for files that are written.
     scan : callable
         Path, options of storage and separator to the opened file.
     write : callable

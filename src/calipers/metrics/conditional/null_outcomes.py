@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit
 
-# Draws behind every Monte-Carlo p-value of this room.
+# Draws behind every Monte-Carlo p-value of this subpackage.
 N_DRAWS = 999
 # Few columns are gathered at the rows drawn, many are multiplied by a matrix of marks.
 _FEW_COLUMNS = 32

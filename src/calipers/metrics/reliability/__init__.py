@@ -29,7 +29,6 @@ from calipers.metrics.reliability.certificates import (
 )
 from calipers.metrics.reliability.combined_tests import calibration_tests
 from calipers.metrics.reliability.curves import cumulative_difference_curve, reliability_curve
-from calipers.metrics.reliability.extremes import SupInterval
 from calipers.metrics.reliability.hypothesis_classes import (
     finite_scores_rademacher,
     interval_rademacher,
@@ -46,6 +45,7 @@ from calipers.metrics.reliability.range_law import (
 )
 from calipers.metrics.reliability.recalibration_line import calibration_slope
 from calipers.metrics.reliability.scored_rows import BinaryRows, check_binary_rows
+from calipers.metrics.reliability.sup_interval import SupInterval
 
 __all__ = [
     "BinaryRows",

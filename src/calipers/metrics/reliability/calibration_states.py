@@ -28,7 +28,6 @@ from calipers.metrics.reliability.calibration_test import (
     levels_to_draw,
     n_cells,
 )
-from calipers.metrics.reliability.extremes import TIE
 from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
 from calipers.metrics.reliability.score_columns import (
     Column,
@@ -44,6 +43,7 @@ from calipers.metrics.reliability.score_columns import (
 )
 from calipers.metrics.reliability.score_table import ScoreTable
 from calipers.metrics.reliability.summary import Walk, error_from_walk
+from calipers.metrics.reliability.sup_interval import TIE
 
 _N_BUCKETS = 1 << 16
 _EQUAL = EqualBuckets(_N_BUCKETS)

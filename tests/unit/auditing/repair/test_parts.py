@@ -12,6 +12,7 @@ from scipy.special import expit
 from calipers.auditing.repair.boosted_trees import Trees, boost, one_tree
 from calipers.auditing.repair.choice import Trial, _order
 from calipers.auditing.repair.feature_codes import FeatureCodes, statements
+from calipers.auditing.repair.nonconformity import IntervalScore, LabelScore
 from calipers.auditing.repair.partitions import GroupCells, difficulty_partition, group_partitions
 from calipers.auditing.repair.recalibration import (
     fit_segments,
@@ -22,7 +23,6 @@ from calipers.auditing.repair.recalibration import (
     recalibrations,
     sharpened,
 )
-from calipers.auditing.repair.scoring import IntervalScore, LabelScore
 from calipers.auditing.repair.thresholds import FEWEST_ROWS, _conditional, fit_cells, fit_conditional
 from calipers.conformal import conformal_quantile
 from calipers.exceptions import InputError, UnseenGroupWarning

@@ -97,7 +97,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_known_checksum_does_not_make_an_unknown_part_known(repaired: Repair, tmp_path: Path) -> None:
-    from calipers.auditing.repair.stored import stored_text
+    from calipers.auditing.repair.saved_repair import stored_text
 
     path = tmp_path / "repair.json"
     path.write_text(stored_text({"rule": {"part": "os.system", "command": "true"}}), encoding="utf-8")

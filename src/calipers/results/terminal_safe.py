@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
     Examples
     --------
-    >>> from calipers.results.printable import printable
+    >>> from calipers.results.terminal_safe import printable
     >>> print(printable("\x1b[2Jgroup"))
     \x1b[2Jgroup
     """
@@ -30,7 +30,7 @@ def one_line(text: str) -> str:
 
     Examples
     --------
-    >>> from calipers.results.printable import one_line
+    >>> from calipers.results.terminal_safe import one_line
     >>> one_line("first\n\tsecond")
     'first second'
     """
@@ -48,7 +48,7 @@ def inert(text: str) -> str:
 
     Examples
     --------
-    >>> from calipers.results.printable import inert
+    >>> from calipers.results.terminal_safe import inert
     >>> inert("=1+2"), inert("-0.5"), inert("-0.5+A1"), inert("north")
     ("'=1+2", '-0.5', "'-0.5+A1", 'north')
     """
@@ -60,7 +60,7 @@ def printable_json(text: str) -> str:
 
     Examples
     --------
-    >>> from calipers.results.printable import printable_json
+    >>> from calipers.results.terminal_safe import printable_json
     >>> printable_json('"\x9b2J"')
     '"\\u009b2J"'
     """

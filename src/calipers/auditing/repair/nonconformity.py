@@ -1,4 +1,4 @@
-"""How strange an outcome is beside what was stated, and what is stated once a threshold is known."""
+"""Nonconformity scores of outcomes, and the sets or intervals of outcomes that score at most a threshold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from calipers.auditing.repair.boosted_trees import Trees
 from calipers.auditing.repair.feature_codes import FeatureCodes
-from calipers.auditing.repair.stored import part
+from calipers.auditing.repair.saved_repair import part
 from calipers.conformal import aps, lac
 from calipers.inputs.rows import Rows
 
@@ -109,7 +109,7 @@ class IntervalScore:
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def intervals(self, rows: Rows, level: int, thresholds: np.ndarray) -> np.ndarray:
-        """The outcomes whose score is at most the threshold; one that would turn inside out is its middle."""
+        """The outcomes whose score is at most the threshold; ends that would cross become their midpoint."""
         low, high, unit = self.base(rows, level)
         with np.errstate(invalid="ignore"):
             ends = low - thresholds * unit, high + thresholds * unit
