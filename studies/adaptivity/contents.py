@@ -141,7 +141,7 @@ ITEMS = (
         says="T-CV and T-SS of six methods, alpha 0.10 and 0.05",
         objects=("studies.adaptivity.classification.table_2_rows",),
         outputs=("table_2.csv", "table_2_alpha_0.1.png", "table_2_alpha_0.05.png"),
-        agrees="in rank T-CV yes, T-SS at alpha 0.1 only, best in most cases no, on public data; both yes over invented pictures (see above)",
+        agrees="public data: T-CV in rank only, T-SS no; invented pictures: both yes (see above)",
     ),
     PaperItem(
         kind="Table",
