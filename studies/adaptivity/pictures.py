@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def _write_class(
     pictures = PictureWorld.mix(patterns[label], other, hardness, noise)
     for i, picture in enumerate(np.round(255 * pictures).astype(np.uint8)):
         image = images.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0)))
-        write_atomically(folder / f"{i:04d}.png", lambda file, image=image: image.save(file, "PNG"))
+        write_atomically(folder / f"{i:04d}.png", partial(image.save, format="PNG"))
 
 
 def residual_network(n_classes: int, seed: int = 0) -> Any:

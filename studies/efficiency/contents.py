@@ -1,4 +1,4 @@
-"""Items of Vovk, Fedorova, Nouretdinov, Petej and Gammerman (2017), Criteria of efficiency."""
+"""Items of Vovk, Nouretdinov, Fedorova, Petej and Gammerman (2017), Criteria of efficiency."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from calipers.auditing.result import Audit
 from calipers.auditing.severity import findings_of
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
+from calipers.results.promise_table import answer_of_finding
 
 LONGEST_DETAIL = 200
 
@@ -103,18 +104,7 @@ def _weight(
 
 
 def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
-    answers = {
-        "fault": "broken",
-        "clean": "kept",
-        "cannot_tell": "cannot tell",
-        "not_applicable": "not asked",
-    }
-    answer = answers[finding.outcome]
-    if finding.severity == "note":
-        # A difference above the promise breaks nothing: a group may be covered more often than another.
-        answer = "kept" if (result.effect or 0.0) < 0 else "mostly kept"
-    if answer == "kept" and finding.details.get("descriptive"):
-        answer = "descriptive"
+    answer = answer_of_finding(finding.outcome, finding.severity, finding.details)
     evidence = finding.evidence
     p = finding.details.get("p_adjusted")
     return PromiseCell(

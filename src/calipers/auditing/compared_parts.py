@@ -14,7 +14,7 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST, NO_EXACT_TEST_SENTENCE, Design, Measurements
 from calipers.auditing.part_pictures import deviation_picture, part_picture
 from calipers.auditing.parts import (
     ALONG,
@@ -237,7 +237,7 @@ def calibration_of_parts(
     base = CheckResult(code=wording.code, title=wording.title, question=wording.question, cap=wording.cap)
     side = promise_rows(m, promise)
     if side is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (certain := without_a_chance_to_miss(base, promise, side)) is not None:
         return certain
     purpose = f"{wording.code}{promise.key}"
@@ -327,7 +327,8 @@ def _part_numbers(
         "p_value": p,
         "effect": value,
         "effect_low": beyond if low is None else max(beyond, value - widest * (value - float(low))),
-        # With few expected events the law of the calibration error is unreliable; that of a share always is.
+        # With few expected events the asymptotic law of the calibration error is unreliable; the interval of
+        # a share is valid at any n, so it bounds the effect too.
         "effect_high": max(value + widest * (high - value), stated - mean_low, mean_high - stated),
         "tolerance": tolerances * tolerance_at(stated),
         "serious": SERIOUS * tolerances * COMMON,

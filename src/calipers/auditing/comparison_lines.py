@@ -19,11 +19,11 @@ from calipers.auditing.comparison_tests import (
     promise_of,
 )
 from calipers.auditing.result import Audit
+from calipers.auditing.severity import LEVEL
 from calipers.inference import holm, paired_difference
 from calipers.results import Estimate
 from calipers.results.formatting import format_percent, format_share
 
-LEVEL = 0.05
 # Coverage that may be given up for a label saved, where sets alone are known: one row in fifty.
 PRICE = 0.02
 CALIBRATION = "calibration error of the top label"

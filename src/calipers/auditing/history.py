@@ -23,7 +23,7 @@ from calipers.report.history import render_history
 from calipers.report.page import framed
 from calipers.report.text_formats import render_json
 from calipers.results import write_atomically
-from calipers.results.promise_table import ANSWERS
+from calipers.results.promise_table import ANSWERS, answer_of_finding
 from calipers.results.serialization import decode
 from calipers.results.text_files import also_written
 from calipers.version import __version__
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 # How the file with what single rows contributed ends.
 ROWS = ".parquet"
-# What a finding, or a row of the table of promises, says about its promise.
-_ANSWERS = {"fault": "broken", "clean": "kept", "cannot_tell": "cannot tell"}
 # Checks with a code for either side are one promise.
 _ONE_PROMISE = {"CAL102": "CAL101", "CAL502": "CAL501"}
 _NUMBERS = ("value", "low", "high", "std_error", "n", "p_value", "confidence")
@@ -90,11 +88,11 @@ class Run:
             }
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for finding in self.document["findings"]:
-            if finding["outcome"] in _ANSWERS:
+            if finding["outcome"] != "not_applicable":
                 evidence = finding["evidence"] or {}
                 numbers = {name: evidence.get(name) for name in _NUMBERS}
-                own = finding.get("details", {}).get("own_severity", finding["severity"])
-                said = "mostly kept" if own == "note" else _ANSWERS[finding["outcome"]]
+                details = finding.get("details", {})
+                said = answer_of_finding(finding["outcome"], finding["severity"], details)
                 answer = {"answer": said, "code": finding["code"]}
                 found[_ONE_PROMISE.get(finding["code"], finding["code"]), ""] = (
                     answer | numbers | {"title": finding["title"]}
@@ -195,7 +193,7 @@ def _changes(before: Run, after: Run) -> Change:
 
 
 def keep_audit(
-    audit: Audit, folder: Path | str, *, fail_on: str = "issue", missed: bool = False, at: Any = None,
+    audit: Audit, folder: Path | str, *, fail_on: str = "issue", failed: bool = False, at: Any = None,
     report: bool = False,
 ) -> Path:  # fmt: skip
     """Put the JSON of an audit into the folder of a history, under the time it was made.
@@ -211,7 +209,7 @@ def keep_audit(
         Made if it does not exist.
     fail_on : str
         The threshold that was asked for.
-    missed : bool
+    failed : bool
         Whether a fault reached it.
     at : datetime, optional
         When the audit was made; now unless given.
@@ -240,7 +238,7 @@ def keep_audit(
     document = json.loads(audit.to_json())
     for part in ("pictures", "history"):
         document.pop(part, None)
-    document["kept"] = {"at": now.isoformat(), "fail_on": fail_on, "missed": missed}
+    document["kept"] = {"at": now.isoformat(), "fail_on": fail_on, "missed": failed}
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(document["about"]["source"] or "audit").stem)[:40]
     name = f"{now.astimezone(dt.UTC):%Y%m%dT%H%M%S%fZ}-{stem}"
     path, copies = place / f"{name}.json", 1

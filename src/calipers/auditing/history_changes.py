@@ -12,10 +12,8 @@ import polars as pl
 from scipy import special
 
 from calipers.auditing.history_rows import SAME, paired_tests
+from calipers.auditing.severity import LEVEL
 from calipers.inference import holm, normal_quantile
-
-# Level at which a number is said to have changed, after correction for all numbers.
-LEVEL = 0.05
 
 Answers = Mapping[tuple[str, str], Mapping[str, Any]]
 Numbers = Mapping[str, Mapping[str, Any]]

@@ -25,7 +25,10 @@ from calipers.inputs.rows import Rows
 Level = Promise
 # Rows of the sample; more change little in what is read from it.
 SAMPLE_ROWS = 40_000
-NO_EXACT_TEST = "weights that are not whole numbers count no rows, so there is no exact test"
+NO_EXACT_TEST = (
+    "weights that are not whole numbers are importance weights, not repeated rows, so there is no exact test"
+)
+NO_EXACT_TEST_SENTENCE = f"{NO_EXACT_TEST}.".capitalize()
 
 Kept = TypeVar("Kept")
 

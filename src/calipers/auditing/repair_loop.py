@@ -15,7 +15,7 @@ from calipers.auditing.repair.changes import Change, coverage_changes, probabili
 from calipers.auditing.repair.choice import ChoiceRows, Trial, choose_map, choose_thresholds, slices_of
 from calipers.auditing.repair.density_ratio import look_for_shift
 from calipers.auditing.repair.result import Repair
-from calipers.auditing.repair.rule import STATEMENTS, RepairRule
+from calipers.auditing.repair.rule import REPAIRABLE, RepairRule
 from calipers.auditing.result import Audit
 from calipers.exceptions import InputError, UnseenGroupWarning
 from calipers.inputs import check_fraction
@@ -151,7 +151,7 @@ def _chosen(
     """The rule, the candidates it was chosen from, and the partitions that were learnt."""
     rule = RepairRule(
         rest.task, tuple(float(a) for a in rest.alphas), tuple(str(label) for label in design.classes),
-        tuple(name for name in STATEMENTS if name in rest.given),
+        tuple(name for name in REPAIRABLE if name in rest.given),
     )  # fmt: skip
     trials: list[Trial] = []
     # Coverage that holds here does not hold for rows with other features.

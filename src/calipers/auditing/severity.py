@@ -25,6 +25,7 @@ from calipers.inference import holm
 from calipers.results import SEVERITIES, Finding, severity_rank
 from calipers.results.formatting import format_count
 
+# Of every decision by p-values that are corrected for all tests made together.
 LEVEL = 0.05
 # Said of what noise alone would rarely do, where the correction for all tests leaves no fault.
 NOT_CLEAR = "Corrected for all tests of this audit that is not a clear fault."

@@ -13,14 +13,13 @@ from calipers.inputs.derived_columns import CELL_JOINT, attribute_names
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
 from calipers.metrics.conditional import CoverageClassifier
+from calipers.metrics.conditional.streamed_excess_risk import FEWEST_MISSES
 
 PARTS = 5
 # The share of fewer rows than this is mostly noise.
 FEWEST_ROWS = 50
 # Features whose fifths are looked at; more slices find more noise.
 MOST_FEATURES = 10
-# Misses below which nothing is learnt about where they happen.
-FEWEST_MISSES = 20
 # Of the one-sided upper bound of the worst slice, over all slices.
 _BOUND = 0.95
 
@@ -122,7 +121,7 @@ def risky_fifth(rows: Rows, seed: int) -> np.ndarray | None:
     None without features, and with too few misses to learn from.
     """
     covered = rows["covered"]
-    if rows.get("X") is None or min(np.sum(~covered), np.sum(covered)) < FEWEST_MISSES:
+    if rows.get("X") is None or min(np.sum(~covered), np.sum(covered)) < 2 * FEWEST_MISSES:
         return None
     features, rng = check_features(rows.given["X"]), np.random.default_rng([seed, *b"risky fifth"])
     half = draws(rows.keys(), "risky fifth", seed) < 0.5

@@ -18,8 +18,6 @@ COMMON = TOLERATED * 0.1
 PART_TOLERANCE = 2.5
 # The same of probabilities, whose excess is a fault too.
 STATED_TOLERANCE = 1.5
-# Fewer misses than this in a half are too few to fit a classifier or to search for rules.
-FEWEST_MISSES = 10
 # More rows than these are never asked for, however small alpha is.
 MOST_ROWS = 10**15
 
@@ -46,7 +44,7 @@ def rows_with(events: int, chance: float, rows: int, seen: int) -> int:
 
     Examples
     --------
-    >>> rows_with(20, 0.1, 50, seen=4), rows_with(20, 0.1, 400, seen=10)
+    >>> rows_with(20, 0.1, 50, seen=6), rows_with(20, 0.1, 400, seen=10)
     (200, 800)
     """
     return int(np.ceil(max(events / chance, events * rows / max(1, seen)) - 1e-9))

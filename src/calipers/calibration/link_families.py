@@ -11,6 +11,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 
 from calipers.exceptions import InputError
+from calipers.inference.logistic import clipped_log_odds
 
 FAMILIES = ("platt", "temperature", "beta", "spline")
 # Probabilities 0 and 1 have no log-odds. Half a unit in the last place of float32 below 1: finer
@@ -36,7 +37,7 @@ class LinkFamily(NamedTuple):
         if self.name == "beta":
             p = np.clip(scores, CLIP, 1 - CLIP)
             return np.stack([np.ones(p.size), np.log(p), -np.log1p(-p)], axis=1)
-        s = log_odds(scores, self.inputs)
+        s = _on_log_scale(scores, self.inputs)
         if self.name == "temperature":
             return s[:, None]
         if self.name == "platt":
@@ -57,19 +58,18 @@ def make_family(name: str, inputs: str, scores: np.ndarray, weights: np.ndarray,
         return LinkFamily(name, inputs, nowhere, np.array([0.0, 1.0]), np.array([*free, 0.0]))
     if name == "beta":
         return LinkFamily(name, inputs, nowhere, np.array([0.0, 1.0, 1.0]), np.array([*free, 0.0, 0.0]))
-    knots = _spline_knots(log_odds(scores, inputs), weights, n_knots)
+    knots = _spline_knots(_on_log_scale(scores, inputs), weights, n_knots)
     # A spline with control points at the Greville abscissae is the straight line s.
     greville = np.convolve(knots[1:-1], np.ones(_DEGREE) / _DEGREE, mode="valid")
     start = np.concatenate([greville[:1], np.diff(greville)])
     return LinkFamily(name, inputs, knots, start, np.array(free + [0.0] * (start.size - 1)))
 
 
-def log_odds(scores: np.ndarray, inputs: str) -> np.ndarray:
+def _on_log_scale(scores: np.ndarray, inputs: str) -> np.ndarray:
     """Log-odds of clipped probabilities; scores are taken as they are."""
     if inputs == "scores":
         return scores
-    p = np.clip(scores, CLIP, 1 - CLIP)
-    return np.asarray(np.log(p) - np.log1p(-p))
+    return clipped_log_odds(scores, CLIP)
 
 
 def _spline_knots(s: np.ndarray, weights: np.ndarray, n_knots: int) -> np.ndarray:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calipers.cli.files import ForceOption, Outputs
-from calipers.cli.options import JsonOption, OutOption, QuietOption, StorageOption, takes_settings
+from calipers.cli.options import (
+    FilesArgument,
+    JsonOption,
+    OutOption,
+    QuietOption,
+    StorageOption,
+    takes_settings,
+)
 
 if TYPE_CHECKING:
     from calipers.auditing import Audit
@@ -20,12 +27,6 @@ if TYPE_CHECKING:
 ROW_FORMATS = ("csv", "parquet")
 NAMES = ("report.html", "audit.json", "summary.md")
 
-FilesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="A file (csv, parquet, arrow, json-lines, npz), or 'logs/*.parquet', a folder, s3://..."
-    ),
-]
 EngineOption = Annotated[
     str | None, typer.Option("--engine", help="Stream all rows with: local, dask or spark.")
 ]
@@ -155,17 +156,17 @@ def finish(
         annotate(found)
     code = exit_code(found.findings, settings.fail_on)
     if history is not None:
-        keep(found, history, settings, missed=code != 0)
+        keep(found, history, settings, failed=code != 0)
     if failure is not None:
         raise failure
     return code
 
 
-def keep(found: Audit, folder: Path, settings: Settings, *, missed: bool) -> None:
+def keep(found: Audit, folder: Path, settings: Settings, *, failed: bool) -> None:
     """Put the audit and its report into its history."""
     from calipers.auditing.history import keep_audit
 
-    keep_audit(found, folder, fail_on=settings.fail_on or "issue", missed=missed, report=True)
+    keep_audit(found, folder, fail_on=settings.fail_on or "issue", failed=failed, report=True)
 
 
 def run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calipers.cli.options import COLUMN_OPTIONS, JsonOption, takes_settings
+from calipers.cli.options import COLUMN_OPTIONS, FURTHER, JsonOption, takes_settings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,7 @@ def command(
         float, typer.Option("--false-alarm-rate", help="Probability that a kept promise ever alarms.")
     ] = 0.05,
     n_calibration: Annotated[
-        int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
+        int | None, typer.Option("--n-calibration", help=FURTHER["n_calibration"][1])
     ] = None,
     state: Annotated[
         Path | None, typer.Option("--state", help="File that keeps the monitor between runs.")

@@ -32,7 +32,10 @@ FileArgument = Annotated[
     ),
 ]
 FilesArgument = Annotated[
-    list[str], typer.Argument(help="Files of these kinds, 'logs/*.parquet', a folder, an address: s3://...")
+    list[str],
+    typer.Argument(
+        help="A file (csv, parquet, arrow, json-lines, npz), or 'logs/*.parquet', a folder, s3://..."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,

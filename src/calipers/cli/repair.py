@@ -28,7 +28,7 @@ LoadOption = Annotated[
         "--load", help="Apply the repair of this folder (or repair.json) to FILE; nothing is fitted."
     ),
 ]
-OutOption = Annotated[
+RepairFolderOption = Annotated[
     Path | None,
     typer.Option(
         "--out", help="Folder for repair.json, the reports and repaired rows. (with --load: its own)"
@@ -46,7 +46,7 @@ def command(
     held_out: HeldOutOption = 0.5,
     apply: ApplyOption = None,
     load: LoadOption = None,
-    out: OutOption = None,
+    out: RepairFolderOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,

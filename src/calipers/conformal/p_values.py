@@ -101,7 +101,7 @@ def conformal_p_values(
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), Criteria of efficiency for conformal prediction.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), Criteria of efficiency for conformal prediction.
 
     Examples
     --------

@@ -125,6 +125,20 @@ def fit_logistic(
     return fit if is_regular else replace(fit, converged=False)
 
 
+def clipped_log_odds(probabilities: np.ndarray, clip: float) -> np.ndarray:
+    """Log-odds of probabilities kept within [clip, 1 - clip].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.inference.logistic import clipped_log_odds
+    >>> clipped_log_odds(np.array([0.0, 0.5]), 1e-6).round(2).tolist()
+    [-13.82, 0.0]
+    """
+    p = np.clip(probabilities, clip, 1.0 - clip)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
 def logistic_log_likelihood(log_odds: np.ndarray, outcomes: np.ndarray, weights: np.ndarray) -> float:
     """Weighted Bernoulli log-likelihood of outcomes.
 

@@ -16,6 +16,7 @@ from calipers.inputs.derived_columns import DERIVED, LEVEL_DEPENDENT, MATRICES
 from calipers.inputs.features import Features
 from calipers.inputs.given_columns import given_column
 from calipers.inputs.row_keys import Place, draws, keys_of_ids, keys_of_place
+from calipers.inputs.weights import repetitions
 
 # A column by its name, or a function at the top of a file that makes it of the rows.
 Column: TypeAlias = "str | Callable[[Rows], np.ndarray | None]"
@@ -223,8 +224,7 @@ class Rows:
         """Whole-number weights as counts of equal rows; None when some weight is not whole."""
         if self.weights is None:
             return np.ones(self.n, dtype=np.int64)
-        whole = np.rint(self.weights)
-        return whole.astype(np.int64) if np.array_equal(whole, self.weights) else None
+        return repetitions(self.weights)
 
     def written_out(self, most: int) -> Rows:
         """Whole-number weights as so many equal rows, evenly thinned to at most ``most`` of them."""

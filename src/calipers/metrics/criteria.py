@@ -117,7 +117,7 @@ def efficiency(
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), Criteria of efficiency for conformal prediction.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), Criteria of efficiency for conformal prediction.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from scipy import stats
 
 from calipers.inputs import Features, align_features
 from calipers.performance.indicator_table import indicator_table
-from calipers.performance.label_losses import log_odds
+from calipers.performance.label_losses import class_log_odds
 from calipers.performance.reference_support import TABLE_NAMES
 from calipers.performance.shift import default_classifier, estimate_shift_weights
 
@@ -19,7 +19,7 @@ from calipers.performance.shift import default_classifier, estimate_shift_weight
 SHIFT_LEVEL = 0.05
 _FEWEST_ROWS = 10
 # Standardised values beyond this are cut before they are squared, so that no single row decides.
-_CUT = 5.0
+CUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class CovariateShift:
         # Where the two laws are normal with different spreads, the logarithm of their ratio is quadratic.
         table = (table - table[:n].mean(axis=0)) / np.where((s := table[:n].std(axis=0)) > 0, s, 1.0)
         numbers = [j for j in range(table.shape[1]) if np.unique(table[:, j]).size > 2]
-        squares = np.clip(table[:, numbers], -_CUT, _CUT) ** 2
+        squares = np.clip(table[:, numbers], -CUT, CUT) ** 2
         self.n_reference = n
         self.table = np.concatenate([table, squares], axis=1)
         self.is_new = np.repeat([0, 1], [n, len(table) - n])
@@ -182,5 +182,5 @@ def compare_rows(
 
 def _as_features(statements: np.ndarray) -> Features:
     """Stated probabilities as log-odds, or point predictions, as a table."""
-    values = statements[:, None] if statements.ndim == 1 else log_odds(statements)
+    values = statements[:, None] if statements.ndim == 1 else class_log_odds(statements)
     return Features(values, tuple(f"s{j}" for j in range(values.shape[1])), (None,) * values.shape[1])

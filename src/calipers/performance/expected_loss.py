@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
-from calipers.performance.label_losses import LabelTable, log_odds
+from calipers.performance.label_losses import LabelTable, class_log_odds
 
 FOLDS = 5
 _PENALTIES = np.geomspace(0.01, 10_000.0, 13)
@@ -79,7 +79,7 @@ def _statements_alone(statements: np.ndarray, X: np.ndarray | None) -> np.ndarra
 
 
 def _odds_and_features(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
-    return _side_by_side(log_odds(statements), X)
+    return _side_by_side(class_log_odds(statements), X)
 
 
 def _side_by_side(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
@@ -146,7 +146,7 @@ class LabelModel:
         isotonic = self._out_of_fold(fit_map, weights, self.statements)
         if X is None or np.ptp(weights) == 0.0:
             return isotonic
-        inputs = _side_by_side(log_odds(self.statements), X)
+        inputs = _side_by_side(class_log_odds(self.statements), X)
         learned = self._out_of_fold(_fit_classifier, weights, inputs, joins=_odds_and_features)
         return min(isotonic, learned, key=lambda found: self._brier(found.reference, weights))
 

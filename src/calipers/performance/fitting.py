@@ -1,7 +1,7 @@
 """Many small fits through joblib: the same numbers for any number of workers and any backend.
 
-Every fit has its own random stream, spawned from the one seed, and its own number of threads, the same
-everywhere; so a value depends on its block only, never on who computed it or when. Fits travel in
+Every fit has its own integer seed, all drawn from the one generator before the first fit, and the same number
+of threads everywhere; so a value depends on its block only, never on who computed it or when. Fits travel in
 chunks with the rows they need, so the data set crosses to the workers once in all.
 """
 
@@ -36,9 +36,10 @@ Evaluate = Callable[[Any, Rows], Any]
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """How the fits are run; none of it changes a result.
+    """How the fits are run; ``n_jobs``, ``cache`` and ``progress`` change no result.
 
     ``on_failure``: "raise" stops at the first failed subset, "infinite" counts it as infinite loss.
+    ``inner_threads``: threads of every fit; sums taken in another order may change the last digits.
     """
 
     n_jobs: int | None = None

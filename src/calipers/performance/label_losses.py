@@ -13,6 +13,7 @@ import numpy as np
 
 from calipers.calibration.decisions import decision_threshold
 from calipers.exceptions import InputError, InputTypeError
+from calipers.inference.logistic import clipped_log_odds
 from calipers.performance.losses import LogLoss
 
 LabelTable = Callable[[np.ndarray], np.ndarray]
@@ -97,10 +98,9 @@ def _called(loss: Callable[..., Any], P: np.ndarray, classes: np.ndarray) -> np.
 _TABLES: dict[str, LabelTable] = {"zero_one": _zero_one, "log": _log, "brier": _brier}
 
 
-def log_odds(P: np.ndarray) -> np.ndarray:
+def class_log_odds(P: np.ndarray) -> np.ndarray:
     """Log-odds of every class but the first, cut at one in a million."""
-    inside = np.clip(P[:, 1:], 1e-6, 1.0 - 1e-6)
-    return np.asarray(np.log(inside / (1.0 - inside)))
+    return clipped_log_odds(P[:, 1:], 1e-6)
 
 
 def variation(table: np.ndarray, probability: np.ndarray) -> float:

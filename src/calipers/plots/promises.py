@@ -7,7 +7,7 @@ from typing import Any
 
 from calipers.plots.axes import new_axes
 from calipers.results import PromiseTable
-from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, slice_name
+from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, OF_QUESTIONS, slice_name
 
 CELL_COLOURS = {
     "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "mostly kept": "#dcefe5", "kept": "#b9dfcc",
@@ -69,15 +69,14 @@ def _draw_cell(ax: Any, grid: PromiseTable, promise: str, part: str, at: tuple[i
 
 def _questions(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The six questions as a table of one slice, for documents without a table of promises."""
-    answers = {"no": "broken", "doubtful": "broken", "yes": "kept", "mostly": "mostly kept"}
     return [
         {
             "promise": question["title"],
             "slice": "answer",
-            "answer": answers.get(question["answer"], question["answer"]),
+            "answer": OF_QUESTIONS.get(question["answer"], question["answer"]),
         }
         for question in document.get("questions", ())
-        if answers.get(question["answer"], question["answer"]) in ANSWERS
+        if OF_QUESTIONS.get(question["answer"], question["answer"]) in ANSWERS
     ]
 
 

@@ -46,7 +46,7 @@ LEGENDS = {
     "over the promise, as the mean distance of its coverage from the promise or as the mean squared one; 0 "
     "is perfect.",
     "narrow": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
-    "criteria of Vovk, Fedorova, Nouretdinov and Gammerman (2016); smaller is better.",
+    "criteria of Vovk, Nouretdinov, Fedorova, Petej and Gammerman (2017); smaller is better.",
     "adaptive": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
     "sizes follow hardness over the bins, 1 is perfect. SSCV: largest deviation over set sizes. Deficit and "
     "excess: labels that sets lack or have too many, on average.",

@@ -15,6 +15,11 @@ ANSWERS = ("broken", "cannot tell", "mostly kept", "kept", "descriptive", "not a
 ANSWER_MARKS = {
     "broken": "✗", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "descriptive": "·", "not asked": "–"
 }  # fmt: skip
+_OF_OUTCOMES = {
+    "fault": "broken", "clean": "kept", "cannot_tell": "cannot tell", "not_applicable": "not asked"
+}  # fmt: skip
+# What the answer to one of the six questions says about what was promised.
+OF_QUESTIONS = {"no": "broken", "doubtful": "broken", "mostly": "mostly kept", "yes": "kept"}
 # Families of slices, in the order a table shows them.
 SLICES = ("all rows", "score", "groups", "features", "difficulty", "time", "label")
 _SLICE_NAMES = {"score": "stated probability", "label": "true label"}
@@ -29,6 +34,21 @@ def slice_name(part: str) -> str:
     ('stated probability', 'groups')
     """
     return _SLICE_NAMES.get(part, part)
+
+
+def answer_of_finding(outcome: str, severity: str, details: Mapping[str, Any]) -> str:
+    """What a finding says about its promise; ``details`` tell its own severity, effect and kind.
+
+    Examples
+    --------
+    >>> answer_of_finding("fault", "note", {"effect": 0.01}), answer_of_finding("fault", "issue", {})
+    ('mostly kept', 'broken')
+    """
+    answer = _OF_OUTCOMES[outcome]
+    if details.get("own_severity", severity) == "note":
+        # A difference above the promise breaks nothing: a group may be covered more often than another.
+        answer = "kept" if (details.get("effect") or 0.0) < 0 else "mostly kept"
+    return "descriptive" if answer == "kept" and details.get("descriptive") else answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

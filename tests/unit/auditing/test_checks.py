@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
 from unittest.mock import patch
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 
 import calipers
+from calipers.auditing import checks
 from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.forecast import later_rows
@@ -269,3 +271,16 @@ def test_a_perfect_order_has_a_p_value_above_0_inside_its_interval() -> None:
     perfect = found.estimates["correlation of hardness and difficulty"]
     assert float(perfect) == perfect.high == 1.0
     assert 0 < perfect.p_value < 1e-100
+
+
+def test_the_table_of_checks_names_the_file_of_every_code() -> None:
+    lines = re.findall(r"^    \*(\w+)\.CHECKS,  # (.*)", inspect.getsource(checks), flags=re.MULTILINE)
+    table = {name: set(re.findall(r"CAL\d{3}", codes)) for name, codes in lines}
+    for name, codes in table.items():
+        module = getattr(checks, name)
+        own, worded = (
+            {check.code for check in module.CHECKS},
+            re.findall(r"CAL\d{3}", inspect.getsource(module)),
+        )
+        assert own <= codes <= own.union(worded), name
+    assert sum(len(getattr(checks, name).CHECKS) for name in table) == len(checks.CHECKS)

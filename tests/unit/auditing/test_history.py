@@ -10,6 +10,7 @@ import pytest
 
 from calipers import audit
 from calipers.auditing import keep_audit, read_history
+from calipers.auditing.history import Run
 from calipers.auditing.history_changes import changes_between
 from calipers.exceptions import InputError
 
@@ -34,7 +35,7 @@ def audits():
 @pytest.fixture
 def folder(audits, tmp_path):
     for number, one in enumerate(audits):
-        keep_audit(one, tmp_path, at=day(number), missed=number in (1, 3, 4))
+        keep_audit(one, tmp_path, at=day(number), failed=number in (1, 3, 4))
     return tmp_path
 
 
@@ -280,3 +281,20 @@ def test_the_report_of_the_next_audit_pairs_its_rows_too(tmp_path):
     change = two_models(1.58).after(tmp_path).history["change"]
     assert change["shared_rows"] == 2000
     assert "coverage" in [line["name"] for line in change["numbers"]]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "severity", "details", "answer"),
+    [
+        ("fault", "issue", {}, "broken"),
+        ("fault", "note", {"effect": 0.01}, "mostly kept"),
+        ("fault", "note", {"effect": -0.01}, "kept"),
+        ("fault", "note", {"own_severity": "issue"}, "broken"),
+        ("clean", "none", {"descriptive": True}, "descriptive"),
+        ("cannot_tell", "none", {"descriptive": True}, "cannot tell"),
+    ],
+)
+def test_findings_answer_as_the_table_of_promises_does(outcome, severity, details, answer):
+    finding = {"code": "CAL201", "title": "t", "outcome": outcome, "severity": severity, "details": details}
+    run = Run(day(0), "a.json", {"findings": [finding | {"evidence": None}]})
+    assert run.answers()["CAL201", ""]["answer"] == answer

@@ -66,7 +66,7 @@ def test_the_number_of_tests_counts() -> None:
 
 
 def test_readings_without_a_test_are_not_counted() -> None:
-    untested = reading(p_value=None, effect_high=None)
+    untested = reading(p_value=None, effect_low=-0.01, effect_high=None)
     findings = findings_of([reading(p_value=0.03), untested])
     assert [finding.outcome for finding in findings] == ["fault", "clean"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.probabilities import end_in_words
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.inputs.rows import Rows
 from calipers.metrics.selective import selective_risk, selective_threshold
 from calipers.results import Estimate
@@ -30,7 +30,7 @@ def surest_rows(m: Measurements, level: None) -> CheckResult:
         code="CAL604", title="what abstaining would bring", question=QUESTION, details={"descriptive": True}
     )
     if (rows := m.counted_rows()) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if "cluster" in m.design.have:
         return replace(base, not_applicable="Rows of one cluster depend on each other: no certificate.")
     name, loss, certainty, stated = _losses(rows)

@@ -15,7 +15,7 @@ from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Design, Measurements
 from calipers.auditing.parts import ALONG, Parts
 from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
@@ -277,7 +277,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
     base = CheckResult(code="CAL402", title="size ignores difficulty", question=QUESTION)
     rows = m.counted_rows(level)
     if rows is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     size = rows["size"].astype(float)
     # The middle of an infinite interval is nowhere, and so is the error.
     hard = rows.get("hardness") if np.isfinite(size).all() else None

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Design, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.severity import LEVEL, NOT_CLEAR, SERIOUS
@@ -63,7 +63,7 @@ def _side_by_side(m: Measurements, level: Promise) -> CheckResult:
     if side is None:
         return CheckResult(
             code="CAL101", title="under-coverage", question=QUESTION,
-            not_applicable=f"{NO_EXACT_TEST}.".capitalize(),
+            not_applicable=NO_EXACT_TEST_SENTENCE,
         )  # fmt: skip
     promised = float(side.promised.mean())
     estimate = coverage_of_promise(m, level, side)
@@ -176,7 +176,7 @@ def uniformity(m: Measurements, level: None) -> CheckResult:
         code="CAL103", title="p-values are too small", question=QUESTION, promise="p-values of true labels"
     )
     if rows is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if rows.n > MOST_P_VALUES:
         rows = rows.take(m.generator("CAL103").choice(rows.n, MOST_P_VALUES, replace=False))
     estimate = p_value_uniformity(

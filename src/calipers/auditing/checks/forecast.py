@@ -11,7 +11,7 @@ from scipy import stats
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.over_time import plain_time, time_words, times_of
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.severity import LEVEL
 from calipers.displays.curves import are_dates
 from calipers.inference import normal_quantile
@@ -77,7 +77,7 @@ def next_batch(m: Measurements, level: None) -> CheckResult:
         code="CAL601", title=title, question=QUESTION, promise="forecast", slices="time" if timed else ""
     )
     if (rows := m.counted_rows()) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (found := losses_of(rows)) is None:
         return replace(base, not_applicable="There is no loss to forecast. Add loss, or y_pred to y_true.")
     name, losses = found

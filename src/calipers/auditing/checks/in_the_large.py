@@ -10,7 +10,7 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import ADD_PROBABILITIES, Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.probabilities import QUESTION
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows
 from calipers.auditing.severity import SERIOUS
@@ -25,7 +25,7 @@ def in_the_large(m: Measurements, promise: Promise) -> CheckResult:
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
     side = promise_rows(m, promise)
     if side is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     estimate = observed_minus_stated(m, promise, side)
     gap, low, high = (float(end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
     averages = (

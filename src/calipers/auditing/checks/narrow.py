@@ -14,6 +14,7 @@ from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
 from calipers.auditing.rivals import Saving, rivals_of, saving_of
+from calipers.auditing.severity import LEVEL
 from calipers.auditing.slice_coverage import FEWEST_ROWS, feature_slices, stated_slices
 from calipers.auditing.table_states import WidthState
 from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, normal_quantile
@@ -184,7 +185,7 @@ def _surely_saved(saving: Saving) -> float:
 
 
 def _is_clear(result: CheckResult) -> bool:
-    return result.p_value is not None and result.p_value <= 0.05
+    return result.p_value is not None and result.p_value <= LEVEL
 
 
 def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Estimate:

@@ -11,7 +11,7 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.compared_parts import QUESTION
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, PromiseRows, promise_rows, without_a_chance_to_miss
 from calipers.auditing.severity import SERIOUS
@@ -47,7 +47,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
     base: dict[str, Any] = {"code": code, "title": title, "question": question}
     side = promise_rows(m, promise)
     if side is None:
-        return CheckResult(**base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return CheckResult(**base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (certain := without_a_chance_to_miss(CheckResult(**base), promise, side)) is not None:
         return certain
     if len(side.kept) < _FEWEST_ROWS:

@@ -9,7 +9,7 @@ import numpy as np
 from calipers.arrays import as_numpy, frame_columns
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.severity import SERIOUS
 from calipers.auditing.tolerances import COMMON, interval_of, rows_for, tolerance_at
 from calipers.inference import holm, wilson
@@ -34,7 +34,7 @@ def quantiles_and_pit(m: Measurements, promise: None) -> list[CheckResult]:
 def _quantiles(m: Measurements) -> CheckResult:
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION, promise="quantiles")
     if (rows := m.counted_rows()) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     levels = [float(level) for level in frame_columns(rows.given["quantiles"])]
     Q = as_numpy(rows.given["quantiles"]).astype(float)
     shares = quantile_calibration(
@@ -95,7 +95,7 @@ def _share_picture(levels: list[float], shares: tuple[Estimate, ...], n: int, co
 def _pit(m: Measurements) -> CheckResult:
     base = CheckResult(code=CODE, title="predictive distributions are off", question=QUESTION, promise="PIT")
     if (rows := m.counted_rows()) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     pit = np.asarray(rows["pit"], dtype=float)
     estimate = pit_uniformity(pit, confidence=m.confidence)
     level, gap = _largest_gap(pit)

@@ -14,7 +14,6 @@ from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
 from calipers.auditing.tolerances import (
-    FEWEST_MISSES,
     PART_TOLERANCE,
     interval_of,
     rows_for,
@@ -26,6 +25,7 @@ from calipers.inputs.rows import Rows
 from calipers.metrics import failing_regions
 from calipers.metrics.conditional.conditions import rows_that_satisfy
 from calipers.metrics.conditional.regions import best_rule
+from calipers.metrics.conditional.streamed_excess_risk import FEWEST_MISSES
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_percent, format_rows, format_share
 

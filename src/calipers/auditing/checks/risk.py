@@ -9,7 +9,7 @@ import numpy as np
 
 from calipers.auditing.check import ADD_LOSS, Check
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.promise_rows import FEW_CLUSTERS
 from calipers.exceptions import InputError
 from calipers.inference import (
@@ -83,7 +83,7 @@ def within_bound(m: Measurements, promise: None) -> CheckResult:
         code="CAL602", title="the mean loss exceeds its bound", question=QUESTION, promise=PROMISE
     )
     if (found := checked_losses(m)) is None:
-        return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+        return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     rows, loss = found
     bound, seen = float(m.design.bound or 0.0), format_number(float(loss.mean()))
     estimate = mean_loss(

@@ -19,7 +19,7 @@ from calipers.auditing.checks.adaptive import EASE, measure_words, part_names, p
 from calipers.auditing.checks.over_time import time_span, time_words, times_of
 from calipers.auditing.checks.regions import region_mask, smallest_mass
 from calipers.auditing.checks.risk import PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
-from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
 from calipers.inference import sidak_confidence
 from calipers.inputs import check_features
@@ -65,7 +65,7 @@ class Family:
             code=self.code, title=self.title, question=QUESTION, promise=PROMISE, cap="warning"
         )
         if (found := checked_losses(m)) is None:
-            return replace(base, not_applicable=f"{NO_EXACT_TEST}.".capitalize())
+            return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
         rows, loss = found
         parts = [part for part in self.parts(m, rows, loss) if part.mask.sum() >= FEWEST_ROWS]
         if not parts:

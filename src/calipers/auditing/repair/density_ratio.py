@@ -14,15 +14,13 @@ from calipers.exceptions import InputError
 from calipers.inference import fit_logistic
 from calipers.inputs import check_features
 from calipers.inputs.rows import Rows
+from calipers.performance.covariate_shift import CUT, SHIFT_LEVEL
 from calipers.results import Estimate
 
-# Level of the test for a shift, and fewest new rows that it is made with.
-SHIFT_LEVEL = 0.05
+# Fewest new rows that the test for a shift is made with.
 FEWEST_NEW_ROWS = 50
 # More rows than this on either side hardly change the test or the ratio.
 MOST_ROWS = 10_000
-# Standardised values beyond this are cut before they are squared, so that no single row decides.
-_CUT = 5.0
 # Logarithms of the ratio are kept within this, so that weights stay finite.
 _WIDEST = 9.0
 
@@ -159,4 +157,4 @@ def _design(values: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> list[n
     """Standardised features, then their squares; zeros where the scale is 0."""
     units = np.where(scale > 0, scale, 1.0)
     columns = [(values[:, j] - centre[j]) / units[j] * (scale[j] > 0) for j in range(values.shape[1])]
-    return columns + [np.clip(column, -_CUT, _CUT) ** 2 for column in columns]
+    return columns + [np.clip(column, -CUT, CUT) ** 2 for column in columns]

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays import as_numpy, is_frame
-from calipers.auditing.repair.rule import STATEMENTS, RepairRule
+from calipers.auditing.repair.rule import REPAIRABLE, RepairRule
 from calipers.exceptions import InputError
 from calipers.fields import FIELDS
 from calipers.inputs.files.column_roles import ColumnChoice, Roles, assign_roles, select_levels
 from calipers.inputs.files.columns_to_arrays import columns_to_arrays
 from calipers.inputs.rows import Rows
 
-_READ = (*STATEMENTS, "X", "groups", "ease")
+_READ = (*REPAIRABLE, "X", "groups", "ease")
 
 
 def rows_of_mapping(predictions: Mapping[str, Any], rule: RepairRule) -> Rows:

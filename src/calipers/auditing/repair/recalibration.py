@@ -21,6 +21,7 @@ from calipers.calibration import (
     VennAbersCalibrator,
 )
 from calipers.inference import fit_logistic
+from calipers.inference.logistic import clipped_log_odds
 from calipers.inputs.rows import Rows
 from calipers.results.formatting import format_share
 
@@ -215,7 +216,7 @@ class PerSegment:
         P, own = rows["probabilities"].astype(float), self.lines[self.partition.cells(rows)]
         if P.shape[1] > 2:
             return mixed(P, 1.0 / own[:, 1:], own[:, :1])
-        return two_columns(expit(own[:, 0] + own[:, 1] * log_odds(P[:, 1])))
+        return two_columns(expit(own[:, 0] + own[:, 1] * clipped_log_odds(P[:, 1], _TINY)))
 
 
 @part("multicalibrated")
@@ -258,7 +259,7 @@ class Multicalibrated:
     def apply(self, rows: Rows) -> np.ndarray:
         """The new probabilities."""
         P, values = rows["probabilities"].astype(float), self.values(rows)
-        stated = log_odds(P)
+        stated = clipped_log_odds(P, _TINY)
         columns = [1] if len(self.trees) == 1 else range(P.shape[1])
         new = [
             expit(stated[:, k] + trees.predict(np.column_stack([values, stated[:, k]]).astype(np.float32)))
@@ -271,12 +272,6 @@ class Multicalibrated:
         columns = [(p.cells(rows) == k).astype(float) for p in self.partitions for k in range(len(p.labels))]
         own = np.column_stack(columns) if columns else np.empty((rows.n, 0))
         return own if self.codes is None else np.column_stack([own, self.codes.values(rows)])
-
-
-def log_odds(p: np.ndarray) -> np.ndarray:
-    """The log-odds, of probabilities kept away from 0 and 1."""
-    clipped = np.clip(p, _TINY, 1 - _TINY)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 
 def two_columns(positive: np.ndarray) -> np.ndarray:
@@ -345,7 +340,7 @@ def fit_segments(rows: Rows, rng: np.random.Generator) -> PerSegment:
 
 
 def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
-    s = log_odds(rows["probabilities"][:, 1].astype(float))
+    s = clipped_log_odds(rows["probabilities"][:, 1].astype(float), _TINY)
     begin = np.array([0.0, 1.0]) if start is None else start
     features, happened = np.column_stack([np.ones(rows.n), s]), (rows["y"] == 1).astype(float)
     # A normal prior around the start keeps small groups near all rows.
@@ -356,7 +351,7 @@ def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
 
 def _mixture(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     """Uniform share and inverse temperature by likelihood; those of a group keep near those of all rows."""
-    centre = None if start is None else np.array([np.log(start[1]), log_odds(start[0])])
+    centre = None if start is None else np.array([np.log(start[1]), clipped_log_odds(start[0], _TINY)])
     # Not convex: rows that are sure and wrong have a minimum at a high temperature and one at a large share.
     alone = -np.log(fit_temperature(rows, np.random.default_rng(0)).temperature)
     starts = [np.array([alone, -4.0]), np.array([0.0, -2.0]), *([] if centre is None else [centre])]
@@ -398,7 +393,7 @@ def fit_multicalibrated(rows: Rows, rng: np.random.Generator) -> Multicalibrated
     codes = FeatureCodes.of(rows) if rows.given.get("X") is not None else None
     map_ = Multicalibrated(tuple(group_partitions(rows)), codes, ())
     P, values = rows["probabilities"].astype(float), map_.values(rows)
-    stated = log_odds(P)
+    stated = clipped_log_odds(P, _TINY)
     columns = [1] if P.shape[1] == 2 else range(P.shape[1])
     trees = tuple(
         boost(

@@ -10,7 +10,8 @@ import numpy as np
 from calipers.auditing.repair.stored import part
 from calipers.inputs.rows import Rows
 
-STATEMENTS = ("probabilities", "p_values", "sets", "intervals")
+# The statements that a repair makes anew.
+REPAIRABLE = ("probabilities", "p_values", "sets", "intervals")
 
 
 @part("repair")
@@ -63,7 +64,7 @@ class RepairRule:
         """The columns that `apply` gives."""
         found = ["probabilities"] if self.probability_map is not None else []
         if self.thresholds is not None:
-            found += [c for c in STATEMENTS[1:] if c in self.columns] or ["p_values"]
+            found += [c for c in REPAIRABLE[1:] if c in self.columns] or ["p_values"]
         return tuple(found)
 
     @property

@@ -205,7 +205,7 @@ class ConditionalThresholds:
     def at(self, rows: Rows, level: int) -> np.ndarray:
         """The threshold of every row; the largest for a combination of cells that was not met."""
         cells = np.column_stack([p.cells(rows) for p in self.partitions])
-        _warn_of_unseen((cells < 0).any(axis=1), "they get the largest threshold, without a guarantee")
+        _warn_of_unseen(cells.min(axis=1) < 0, "they get the largest threshold, without a guarantee")
         codes = _joined(cells, self._widths())
         known = _joined(self.patterns, self._widths())
         order = np.argsort(known)

@@ -66,7 +66,7 @@ def criterion_value(
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), sections 3, 5 and 8; S_phi: Remark of section 4.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), sections 3, 5 and 8; S_phi: Remark of section 4.
 
     Examples
     --------

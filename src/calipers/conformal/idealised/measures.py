@@ -35,7 +35,7 @@ def conformity(Q: Any, kind: str, *, choice: Any = None) -> np.ndarray:
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), sections 4 and 5.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), sections 4 and 5.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def is_optimal(Q: Any, A: Any, name: str, *, label_conditional: bool = False) ->
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), Theorems 1 to 6.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), Theorems 1 to 6.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def p_values(Q: Any, A: Any, *, tau: Any = 1, label_conditional: bool = False) -
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), eq. 11 and 43.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), eq. 11 and 43.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def prediction_sets(
 
     References
     ----------
-    Vovk, Fedorova, Nouretdinov, Petej, Gammerman (2017), eq. 12; levels by label: section 9.
+    Vovk, Nouretdinov, Fedorova, Petej, Gammerman (2017), eq. 12; levels by label: section 9.
 
     Examples
     --------

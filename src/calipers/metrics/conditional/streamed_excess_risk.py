@@ -29,6 +29,7 @@ from calipers.results import Estimate, EstimateTable
 N_MODELS = 5
 PICKED = 0.2
 TENTHS = 10
+# Fewer misses than this in a half are too few to fit a classifier or to search for rules.
 FEWEST_MISSES = 10
 # Five models are averaged, so each can be small: what is evaluated on all rows must be quick.
 _CLASSIFIER = CoverageClassifier(n_bags=2, n_trees=12)
