@@ -5,7 +5,6 @@ Loading them takes half a second, compiling them the first time some ten; only m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -25,19 +24,6 @@ def kernels() -> Any:
     except RuntimeError:  # no folder to keep what was compiled: every process would compile it anew
         return None
     return compiled_kernels
-
-
-@lru_cache(maxsize=16)
-def compiled_function(function: Callable[..., Any]) -> Any:
-    """A function of numbers and arrays compiled without reordering its operations, or None as `kernels`."""
-    try:
-        from numba import njit
-    except ImportError:
-        return None
-    try:
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:
-        return None
 
 
 def columns_of(matrix: np.ndarray) -> np.ndarray:

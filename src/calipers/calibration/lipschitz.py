@@ -1,109 +1,131 @@
 """Isotonic regression with a limited slope: the step of SLIsotron, solved exactly.
 
-    minimise sum w_i (y_i - u_i)^2   subject to   0 <= u_{i+1} - u_i <= slope (z_{i+1} - z_i).
+    minimise sum w_i (y_i - u_i)^2   subject to   0 <= u_{i+1} - u_i <= room_i = slope (z_{i+1} - z_i).
 
 Let F_i(u) be the smallest cost of the first i points with u_i = u. It is convex, and
 
-    F_{i+1}(u) = w (y_{i+1} - u)^2 + min over u - slope d <= v <= u of F_i(v).
+    F_{i+1}(u) = w (y_{i+1} - u)^2 + min over u - room <= v <= u of F_i(v).
 
-The inner minimum cuts F_i at its lowest point m_i, shifts the right half by slope d and puts a flat piece
-between. So the derivative is piecewise linear; its pieces left and right of the lowest point are kept on
-two stacks with pending changes, and each point adds two pieces. Going back, u_i is m_i clipped to the
-window that u_{i+1} leaves. Typical cost is linear; the stacks make every move of a piece one operation.
+The inner minimum cuts F_i at its lowest point m_i, shifts the right half by the room and puts a flat piece
+between. So the derivative is continuous and piecewise linear; its knots left and right of the lowest point
+are kept on two stacks, and each point adds two. Going back, u_i is m_i clipped to the window that u_{i+1}
+leaves.
 
-The two loops are compiled by numba where it is installed and the work is worth its loading; otherwise
-Python runs the same lines on lists, with the same result to the last bit.
+This is a loop over points, so long inputs are shortened first. With lambda_k = sum over i <= k of
+w_i (y_i - u_i), a fit is the best one exactly if lambda_k >= 0 where it does not rise, <= 0 where it rises by
+all of its room, and = 0 elsewhere. A fit to means of eight neighbours gives approximate lambdas. Points that
+a clearly positive or negative one ties together become one point, the shorter problem is solved, and ties
+with a lambda of the wrong sign are cut until there is none.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from calipers.arrays.compiled import compiled_function
 from calipers.exceptions import InputError
 
-# Points over all calls from which loading numba (half a second) pays; Python takes some 5 microseconds each.
-COMPILED_POINTS = 200_000
-_LEFT, _RIGHT = 0, 1
+# Points up to which the loop is run at once, and points in a mean above.
+_SHORT, _GROUP = 512, 8
+# Approximate lambdas up to this share of a mean weight leave the state of a gap open.
+_OPEN = 0.3
+# Share of the total weight below which a lambda is rounding.
+_ROUNDING = 1e-14
 
 
 def lipschitz_isotonic(
-    positions: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray,
-    slope: float,
-    *,
-    n_points: int | None = None,
+    positions: np.ndarray, targets: np.ndarray, weights: np.ndarray, slope: float
 ) -> np.ndarray:
     """The weighted least-squares fit that never falls and rises at most ``slope`` per unit of position.
 
-    ``positions`` increase strictly (pool equal ones first). ``n_points`` counts the points of all calls to
-    come, which decides whether compiled code is worth loading; by default those of this call.
+    ``positions`` increase strictly (pool equal ones first).
     """
     if not slope > 0:
         raise InputError(f"slope must be positive, got {slope!r}.")
-    n = positions.size
-    many = (n if n_points is None else n_points) >= COMPILED_POINTS
-    compiled = compiled_function(fit_points) if many else None
-    if compiled is None:
-        stacks = [[[0.0] * (2 * n + 1) for _ in range(3)] for _ in (_LEFT, _RIGHT)]
-        z, y, w = positions.tolist(), targets.tolist(), weights.tolist()
-        return np.array(fit_points(z, y, w, float(slope), [0.0] * n, stacks))
-    z, y, w = (np.ascontiguousarray(column, dtype=np.float64) for column in (positions, targets, weights))
-    return np.asarray(compiled(z, y, w, float(slope), np.empty(n), np.empty((2, 3, 2 * n + 1))))
+    # The fit stays within the targets: a larger room is never used, and its size would cost digits.
+    rooms = np.minimum(slope * np.diff(positions), np.ptp(targets))
+    return _fit(targets, weights, rooms)
 
 
-def fit_points(z: Any, y: Any, w: Any, slope: float, fit: Any, stacks: Any) -> Any:
-    """The fit at every point, written into ``fit``.
+def _fit(y: np.ndarray, w: np.ndarray, rooms: np.ndarray) -> np.ndarray:
+    if y.size <= _SHORT:
+        return fit_points(y, w, rooms)
+    places, starts = np.append(0.0, np.cumsum(rooms)), np.arange(0, y.size, _GROUP)
+    total = np.add.reduceat(w, starts)
+    means, centres = (np.add.reduceat(w * column, starts) / total for column in (y, places))
+    guess = np.interp(places, centres, _fit(means, total, np.diff(centres)))
+    residuals = w * (y - guess)
+    lambdas = np.cumsum(residuals - w * (residuals.sum() / w.sum()))[:-1]
+    free = np.abs(lambdas) <= _OPEN * w.mean()
+    return _fit_tied(y, w, rooms, free, lambdas < 0)
 
-    ``stacks[side]`` holds the pieces of the derivative on one side of the lowest point, the nearest on top:
-    where a piece ends (away from the lowest point), its slope and its intercept, all relative to the pending
-    changes of the side. The true place of a stored x is x + shift; the true derivative there is
-    (slope + extra slope) x + intercept + extra intercept.
+
+def _fit_tied(
+    y: np.ndarray, w: np.ndarray, rooms: np.ndarray, free: np.ndarray, full: np.ndarray
+) -> np.ndarray:
+    """The fit, from a guess of the gaps that are free and of those that rise by all of their room."""
+    slack = _ROUNDING * w.sum()
+    while True:
+        starts = np.append(0, np.flatnonzero(free) + 1)
+        # Within tied points the fit is a constant plus this rise.
+        rise = np.append(0.0, np.cumsum(np.where(full & ~free, rooms, 0.0)))
+        total = np.add.reduceat(w, starts)
+        tied = fit_points(np.add.reduceat(w * (y - rise), starts) / total, total, rooms[free])
+        fit = rise + np.repeat(tied, np.diff(starts, append=y.size))
+        lambdas = np.cumsum(w * (y - fit))[:-1]
+        wrong = ~free & (np.where(full, lambdas, -lambdas) > slack)
+        if not wrong.any():
+            return np.asarray(fit)
+        free = free | wrong
+
+
+def fit_points(y: np.ndarray, w: np.ndarray, rooms: np.ndarray) -> np.ndarray:
+    """The fit by the two stacks, point by point."""
+    steps = rooms.tolist()
+    lowest = _lowest_points(y.tolist(), w.tolist(), steps, np.cumsum(rooms).tolist())
+    here = lowest.pop()
+    fit = [here]
+    for low, room in zip(reversed(lowest), reversed(steps), strict=True):
+        here = min(max(low, here - room), here)
+        fit.append(here)
+    return np.array(fit[::-1])
+
+
+def _lowest_points(y: list[float], w: list[float], rooms: list[float], shifts: list[float]) -> list[float]:
+    """Where each F_i is lowest.
+
+    A knot is a place and the change of slope there, from left to right; places on the right stack are
+    relative to the shift so far. ``steep`` is the slope at the lowest point, ``pull`` what the derivative
+    still has to change by.
     """
-    size, shift, extra_slope, extra_intercept = [1, 1], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
-    for side in (0, 1):
-        stacks[side][0][0] = -math.inf if side == 0 else math.inf
-        stacks[side][1][0], stacks[side][2][0] = 2 * w[0], -2 * w[0] * y[0]
-    fit[0] = y[0]
-    for i in range(1, len(y)):
-        here, room = fit[i - 1], slope * (z[i] - z[i - 1])
-        shift[1] += room
-        # The flat piece from here to here + room; on the left stack, its far end is `here`.
-        top = size[0]
-        stacks[0][0][top] = here - shift[0]
-        stacks[0][1][top], stacks[0][2][top] = -extra_slope[0], -extra_intercept[0]
-        size[0] += 1
-        for side in (0, 1):  # the derivative 2 w (u - y) of the new point, on every piece
-            extra_slope[side] += 2 * w[i]
-            extra_intercept[side] += 2 * w[i] * (shift[side] - y[i])
-        border = here + room
-        # Pieces move in one direction only, so that rounding cannot send one to and fro.
-        steep = stacks[0][1][size[0] - 1] + extra_slope[0]
-        level = stacks[0][2][size[0] - 1] + extra_intercept[0] - steep * shift[0]
-        giver, taker, sign = (0, 1, 1.0) if steep * border + level > 0 else (1, 0, -1.0)
-        while True:
-            # Hand over pieces on which `sign` times the derivative is positive, up to where it is 0.
-            top = size[giver] - 1
-            steep = stacks[giver][1][top] + extra_slope[giver]
-            level = stacks[giver][2][top] + extra_intercept[giver] - steep * shift[giver]
-            if sign * (steep * border + level) <= 0:
-                break
-            end, last = stacks[giver][0][top] + shift[giver], size[taker]
-            stacks[taker][0][last] = border - shift[taker]
-            stacks[taker][1][last] = steep - extra_slope[taker]
-            stacks[taker][2][last] = level + steep * shift[taker] - extra_intercept[taker]
-            size[taker] += 1
-            zero = -level / steep if steep > 0 else -sign * math.inf
-            if sign * (zero - end) > 0:  # the piece crosses 0: its far part stays
-                border = zero
-                break
-            size[giver] -= 1
-            border = end
-        fit[i] = border
-    for i in range(len(y) - 2, -1, -1):
-        fit[i] = min(max(fit[i], fit[i + 1] - slope * (z[i + 1] - z[i])), fit[i + 1])
-    return fit
+    left, right = [(-math.inf, 0.0)], [(math.inf, 0.0)]
+    low, steep = y[0], w[0]
+    lowest = [low]
+    for target, weight, room, shift in zip(y[1:], w[1:], rooms, shifts, strict=True):
+        end = low + room  # the flat piece lies between low and end
+        pull, past = weight * (low - target), weight * (target - end)
+        if pull > 0:
+            right += [(end - shift, steep), (low - shift, -steep)]
+            steep += weight
+            while (rest := pull - steep * (low - left[-1][0])) > 0:
+                low, change = left.pop()
+                right.append((low - shift, change))
+                # No piece is less steep than the new point alone, whatever rounding says.
+                pull, steep = rest, max(steep - change, weight)
+            low -= pull / steep
+        elif past > 0:
+            left += [(low, -steep), (end, steep)]
+            low, steep = end, steep + weight
+            while (rest := past - steep * (right[-1][0] + shift - low)) > 0:
+                place, change = right.pop()
+                low = place + shift
+                left.append((low, change))
+                past, steep = rest, max(steep + change, weight)
+            low += past / steep
+        else:
+            left.append((low, -steep))
+            right.append((end - shift, steep))
+            low, steep = target, weight
+        lowest.append(low)
+    return lowest
