@@ -27,6 +27,15 @@ def test_the_answer_is_a_sentence(capsys):
             {"effect": 0.1, "check": "group", "n_groups": 5, "correction": "sidak"},
         ),
         (["--effect", "0.1", "--check", "calibration"], {"effect": 0.1, "check": "calibration"}),
+        (["--effect", "0.1", "--check", "quantile"], {"effect": 0.1, "check": "quantile"}),
+        (
+            ["--effect", "0.1", "--check", "loss", "--spread", "0.2"],
+            {"effect": 0.1, "check": "loss", "spread": 0.2},
+        ),
+        (
+            ["--effect", "0.1", "--check", "difficulty", "--share", "0.2", "--seed", "3"],
+            {"effect": 0.1, "check": "difficulty", "share": 0.2, "random_state": 3},
+        ),
     ],
 )
 def test_json_holds_the_question_and_the_rows(words, options, capsys):
@@ -51,6 +60,19 @@ def test_the_sentence_about_groups_says_that_all_rows_are_counted(capsys):
     assert "a 0.25 share of the rows, is found" in said
     assert main(["plan", "--effect", "0.1", "--check", "group", "--groups", "4", "--share", "0.1"]) == 0
     assert "a 0.1 share of the rows, is found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--check", "difficulty", "--share", "0.2"], "promised 0.9 in the hardest 0.2 share of the rows is"),
+        (["--check", "quantile"], "rows: a share 0.1 below the 0.9 that the quantile states is found"),
+        (["--check", "loss"], "rows: a mean loss 0.1 of its range above the bound of 0.1 is found"),
+    ],
+)
+def test_the_sentence_says_where_and_what(words, said, capsys):
+    assert main(["plan", "--effect", "0.1", *words]) == 0
+    assert said in capsys.readouterr().out
 
 
 def test_what_is_missing_points_to_the_help_of_the_command(capsys):

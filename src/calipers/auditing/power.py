@@ -10,20 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import optimize, special
 
+from calipers.arrays import RandomState, generator
 from calipers.auditing.group_power import MOST_ROWS, GroupTest
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import CalibrationLaw, CoverageLaw
+from calipers.inference import CalibrationLaw, CoverageLaw, Moments, bounded_mean_p_value
 from calipers.inputs import check_alpha, check_count, check_fraction
 from calipers.inputs.option_checks import check_choice, check_number
 from calipers.metrics.reliability.range_law import range_quantile
 
-CHECKS = ("coverage", "group", "calibration")
+if TYPE_CHECKING:
+    from calipers.auditing.slice_power import SliceTest
+
+CHECKS = ("coverage", "group", "calibration", "quantile", "loss", "time", "difficulty", "features")
+# Checks that look for a slice among others: their power is simulated.
+_SIMULATED = ("time", "difficulty", "features")
 CORRECTIONS = ("holm", "sidak")
 # Fewest and most critical numbers looked at above the last tooth that is known to fail.
 _TEETH_BEYOND = 10, 20_000
@@ -44,21 +50,30 @@ def rows_needed(
     n_calibration: int | None = None,
     n_groups: int = 1,
     correction: str = "holm",
+    spread: float | None = None,
+    n_features: int = 4,
+    random_state: RandomState = 0,
 ) -> int:
     """Rows needed to find an effect with a given probability.
 
     Parameters
     ----------
-    check : {"coverage", "group", "calibration"}
+    check : {"coverage", "group", "calibration", "quantile", "loss", "time", "difficulty", "features"}
         "coverage": the exact one-sided test of coverage against the promise. "group": the test of an audit
         (CAL201) that one of ``n_groups`` groups is covered less often than all other rows, corrected for the
-        number of groups. "calibration": the test of the calibration error.
+        number of groups. "calibration": the test of the calibration error. "quantile": the exact
+        two-sided test of the share of outcomes up to a quantile (CAL507). "loss": the test that a mean loss
+        exceeds its bound (CAL602). "time": coverage changes, and the last ``share`` of the rows
+        has the effect (CAL204). "difficulty": the hardest ``share`` has it (CAL401). "features": a region with
+        this ``share`` of the rows has it (CAL202).
     effect : float
         Promised minus true coverage (positive: under-covered; negative: over-covered). With "calibration",
-        stated minus true probability.
+        stated minus true probability; with "quantile", stated minus true share; with "loss", the mean loss
+        minus its bound, as a share of the range of a loss.
     alpha : float
         Allowed miscoverage. With "calibration", 1 minus a typical stated probability: it gives the noise,
-        alpha (1 - alpha) per row.
+        alpha (1 - alpha) per row. With "quantile", 1 minus its level; with "loss", the bound, as a share of
+        the range of a loss.
     share : float
         Share of all rows that have the effect: the size of the group, or of the interval of stated
         probabilities. A group of all rows cannot be compared: with "group" 1 means 1 / n_groups.
@@ -74,6 +89,12 @@ def rows_needed(
     correction : {"holm", "sidak"}
         How the level is shared among groups: one of them has the effect, so Holm tests it at
         level / n_groups, Sidak at 1 - (1 - level)^(1 / n_groups).
+    spread : float or None
+        Standard deviation of the loss, as a share of its range; None: the largest that its mean allows.
+    n_features : int
+        Features among which a region is looked for.
+    random_state : int, Generator or None
+        Source of the draws of "time", "difficulty" and "features"; the same by default.
 
     Returns
     -------
@@ -96,6 +117,12 @@ def rows_needed(
     ``n_calibration`` every effect is found with enough rows.
     Calibration: the range of Brownian motion with a drift over a share of its time, on 4000 simulated paths
     (always the same); within about 2 % of the rows.
+    Quantile: one of two one-sided exact tests at half the level, each as for coverage; a rejection on the
+    wrong side finds nothing. Loss: exact for losses of two values, 0 and one above it, with this spread.
+    Time, difficulty, features: the audit's test on simulated data whose other rows keep the promise; with
+    ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws is
+    about 2 % of the rows for time and difficulty and 6 % for features. A region is the lowest ``share`` of
+    one of ``n_features`` independent features; one that takes two features to describe needs more rows.
 
     Examples
     --------
@@ -116,6 +143,10 @@ def rows_needed(
     level = check_fraction(level, name="level", meaning="It is the level of the test")
     level = _corrected(level, check, n_groups, correction)
     share = _check_share(share)
+    if spread is not None and check != "loss":
+        raise InputError(f'spread belongs to check="loss", got check={check!r}.')
+    if check == "loss":
+        return _loss_rows(effect, alpha, share, power, level, spread, n_calibration)
     change = _check_effect(effect, alpha)
     if check == "calibration":
         if n_calibration is not None:
@@ -123,6 +154,14 @@ def rows_needed(
         return _calibration_rows(abs(change), alpha, share, power, level)
     if check == "group":
         return _group_test(change, alpha, level, share, n_groups, n_calibration).rows_for(power)
+    if check in _SIMULATED:
+        rows = None if n_calibration is None else _finite_calibration(n_calibration, alpha)
+        features = check_count(n_features, name="n_features")
+        test = _slice_test(check, (level, alpha, change, share, rows), features)
+        return test.rows_for(power, generator(random_state))
+    if check == "quantile":
+        # A quantile below the middle is the mirror image of one above it.
+        level, alpha, change = level / 2, min(alpha, 1 - alpha), change if alpha <= 0.5 else -change
     law = _coverage_test(change, alpha, level, n_calibration)
     return int(np.ceil(law.rows_for(power, float(effect)) / share - 1e-9))
 
@@ -151,6 +190,48 @@ def _group_test(
         )
     rows = None if n_calibration is None else _finite_calibration(n_calibration, alpha)
     return GroupTest(level, alpha, effect, own, rows)
+
+
+def _slice_test(
+    check: str, test: tuple[float, float, float, float, int | None], n_features: int
+) -> SliceTest:
+    # The checks of an audit need what is imported with this file.
+    from calipers.auditing.slice_power import DifficultyTest, FeatureTest, TimeTest
+
+    _, _, effect, share, _ = test
+    if share == 1:
+        raise InputError(f'check="{check}" compares rows with the others: give their share, below 1.')
+    if check == "time":
+        return TimeTest(*test)
+    if effect < 0:
+        raise InputError(
+            f'check="{check}" looks for rows that are covered less often than the others, got '
+            f"effect={effect:g}. Give a positive effect."
+        )
+    return DifficultyTest(*test) if check == "difficulty" else FeatureTest(*test, n_features=n_features)
+
+
+def _loss_rows(
+    effect: Any, bound: float, share: float, power: float, level: float, spread: Any, n_calibration: Any
+) -> int:
+    """Rows to find a mean loss above its bound; effect, bound and spread are shares of the range."""
+    if n_calibration is not None:
+        raise InputError("n_calibration is about coverage; a mean loss has none. Leave it out.")
+    mean = bound + check_number(effect, name="effect")
+    if not bound < mean <= 1.0 + 1e-12:
+        raise InputError(
+            f"effect must lie above 0 and be at most 1 - alpha = {1 - bound:g}, got {effect}. It is the "
+            "mean loss minus its bound, as a share of the range of a loss."
+        )
+    widest = float(np.sqrt(max(mean * (1.0 - mean), 0.0)))
+    own = widest if spread is None else check_number(spread, name="spread")
+    if not 0 <= own <= widest + 1e-12:
+        raise InputError(
+            f"spread must lie between 0 and {widest:.3g}, the largest with a mean loss of {mean:g} "
+            f"of the range, got {spread}."
+        )
+    law = _LossTest(level, bound, mean, mean + own**2 / mean)
+    return int(np.ceil(law.rows_for(power, float(effect)) / share - 1e-9))
 
 
 def _finite_calibration(n_calibration: Any, alpha: float) -> int:
@@ -270,6 +351,25 @@ class _BinomialTest(_CountTest):
 
     def null_tail(self, n: int, m: int) -> float:
         return 0.0 if m > n else float(special.betainc(m, n - m + 1.0, self.null))
+
+    def power(self, n: int, m: int) -> float:
+        return 0.0 if m > n else float(special.betainc(m, n - m + 1.0, self.true))
+
+
+class _LossTest(_CountTest):
+    """Events are losses of one size, all others 0; the test is that of a mean of rows of a known range."""
+
+    def __init__(self, level: float, bound: float, mean: float, size: float) -> None:
+        self.bound, self.size, self.true = bound, size, min(mean / size, 1.0)
+        super().__init__(level, self.true, (mean - bound) / size)
+
+    def null_tail(self, n: int, m: int) -> float:
+        share = m / n if n else 0.0
+        mean = share * self.size
+        if m > n or mean <= self.bound:
+            return 1.0 if m <= n else 0.0
+        moments = Moments(float(n), mean, n * share * (1 - share) * self.size**2)
+        return bounded_mean_p_value(moments, null=self.bound, low=0.0, high=1.0) / 2
 
     def power(self, n: int, m: int) -> float:
         return 0.0 if m > n else float(special.betainc(m, n - m + 1.0, self.true))

@@ -20,11 +20,26 @@ def command(
     n_calibration: Annotated[
         int | None, typer.Option("--n-calibration", help="Rows the predictor was conformalised on.")
     ] = None,
-    check: Annotated[str, typer.Option("--check", help="coverage, group or calibration.")] = "coverage",
+    check: Annotated[
+        str,
+        typer.Option(
+            "--check", help="coverage, group, calibration, quantile, loss, time, difficulty or features."
+        ),
+    ] = "coverage",
     groups: Annotated[int, typer.Option("--groups", help="Groups tested together (--check group).")] = 1,
     correction: Annotated[
         str, typer.Option("--correction", help="How groups share the level: holm or sidak.")
     ] = "holm",
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            "--spread", help="Standard deviation of the loss, as a share of its range (--check loss)."
+        ),
+    ] = None,
+    n_features: Annotated[
+        int, typer.Option("--n-features", help="Features to look for a region in (--check features).")
+    ] = 4,
+    seed: Annotated[int, typer.Option("--seed", help="Of simulated checks: time, difficulty, features.")] = 0,
     as_json: JsonOption = False,
 ) -> int:
     """Tell how many rows a check needs to find an effect with a given probability.
@@ -47,10 +62,21 @@ def command(
         "n_calibration": n_calibration,
         "n_groups": groups,
         "correction": correction,
+        "spread": spread,
+        "n_features": n_features,
+        "random_state": seed,
     }
     rows = rows_needed(**question)
     print(json.dumps({"rows": rows} | question, indent=2) if as_json else sentence(rows, question))
     return 0
+
+
+# Where the effect is, for checks that look for it.
+_SLICES = {
+    "time": " since the last {share} share of the rows",
+    "difficulty": " in the hardest {share} share of the rows",
+    "features": " in a region with a {share} share of the rows",
+}
 
 
 def sentence(rows: int, question: dict[str, Any]) -> str:
@@ -61,11 +87,16 @@ def sentence(rows: int, question: dict[str, Any]) -> str:
     what = f"coverage {abs(effect):g} {side} {promised}"
     if question["check"] == "calibration":
         what = f"stated probabilities {abs(effect):g} too {'high' if effect > 0 else 'low'}"
+    if question["check"] == "quantile":
+        what = f"a share {abs(effect):g} {side} the {1 - alpha:g} that the quantile states"
+    if question["check"] == "loss":
+        what = f"a mean loss {effect:g} of its range above the bound of {alpha:g}"
     where = "" if share == 1 else f" in a {share:.3g} share of the rows"
     if question["check"] == "group":
         groups = question["n_groups"]
         part = 1 / groups if share == 1 else share
         where = f" in one of {groups} groups, which has a {part:.3g} share of the rows,"
+    where = _SLICES.get(question["check"], where).format(share=f"{share:.3g}")
     return (
         f"{rows} rows: {what}{where} is found with probability {question['power']:g} "
         f"by a test at level {question['level']:g}."

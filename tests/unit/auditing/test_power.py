@@ -7,11 +7,16 @@ import pytest
 from scipy import stats
 
 from calipers.auditing import rows_needed
+from calipers.auditing.checks.adaptive import n_parts_of, parts_of
+from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.group_power import GroupTest, hypergeometric_tail
 from calipers.auditing.parts import flat_p_values
+from calipers.auditing.slice_power import FeatureTest
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import ShareCounts
+from calipers.inference import Moments, ShareCounts, bounded_mean_p_value
+from calipers.inputs import check_features
+from calipers.metrics import change_over_time
 
 
 def exact_power(n, alpha, effect, level):
@@ -177,13 +182,20 @@ def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effe
         ({"effect": 0.05, "share": 0}, "share must lie above 0 and be at most 1, got 0"),
         ({"effect": 0.05, "power": 1}, "power must lie strictly between 0 and 1"),
         ({"effect": 0.05, "level": 0}, "level must lie strictly between 0 and 1"),
-        ({"effect": 0.05, "check": "ert"}, "check must be one of coverage, group, calibration, got 'ert'"),
+        ({"effect": 0.05, "check": "ert"}, "check must be one of coverage, group, .*, features, got 'ert'"),
         ({"effect": 0.05, "check": "group"}, "give the share of the group, below 1, or n_groups"),
         ({"effect": -0.05, "check": "group", "share": 0.2}, "covered less often than the others, got"),
         ({"effect": 0.05, "n_groups": 3}, 'n_groups belongs to check="group", got 3'),
         ({"effect": 0.05, "correction": "none"}, "correction must be one of holm, sidak"),
         ({"effect": 0.05, "n_calibration": 5}, "the threshold at alpha=0.1 is infinite"),
         ({"effect": 0.05, "check": "calibration", "n_calibration": 50}, "n_calibration is about coverage"),
+        ({"effect": 0.05, "check": "loss", "n_calibration": 50}, "a mean loss has none"),
+        ({"effect": -0.05, "check": "loss"}, "effect must lie above 0 and be at most 1 - alpha = 0.9"),
+        ({"effect": 0.05, "check": "loss", "spread": 0.6}, "spread must lie between 0 and 0.357"),
+        ({"effect": 0.05, "spread": 0.1}, 'spread belongs to check="loss"'),
+        ({"effect": 0.05, "check": "time"}, "give their share, below 1"),
+        ({"effect": -0.05, "check": "difficulty", "share": 0.2}, "covered less often than the others, got"),
+        ({"effect": 0.05, "check": "features", "share": 0.2, "n_features": 0}, "n_features"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):
@@ -199,3 +211,82 @@ def test_many_misses_are_normal(share: float, n: int) -> None:
     exact = test._exact(round(n * share), n - round(n * share), 0.1)
     assert 0.2 < exact < 0.99999
     assert test._normal(n, 0.1) == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize(("alpha", "effect"), [(0.1, 0.05), (0.1, -0.05), (0.9, 0.05), (0.5, 0.1)])
+def test_rows_of_a_quantile_are_those_of_the_two_sided_test(alpha, effect):
+    rows, tau = rows_needed(check="quantile", effect=effect, alpha=alpha), 1 - alpha
+    powers = []
+    for n in range(1, 2 * rows):
+        k = np.arange(n + 1)
+        side = stats.binom.cdf(k, n, tau) if effect > 0 else stats.binom.sf(k - 1, n, tau)
+        powers.append(stats.binom.pmf(k, n, tau - effect)[2 * side <= 0.05].sum())
+    assert rows == last_failure(np.array(powers), 0.8)
+
+
+def test_luck_of_the_calibration_set_hides_a_quantile_too():
+    assert rows_needed(check="quantile", effect=0.05, n_calibration=1000) > 362
+    with pytest.raises(InputError, match="200 calibration rows the power never exceeds 0.6"):
+        rows_needed(check="quantile", effect=0.05, n_calibration=200)
+
+
+def test_losses_at_both_ends_of_the_range_are_counts():
+    assert rows_needed(check="loss", effect=0.05) == rows_needed(effect=0.05)
+
+
+def test_rows_of_a_loss_give_the_power_of_the_test_of_means():
+    bound, mean, spread = 0.2, 0.24, 0.15
+    rows = rows_needed(check="loss", effect=mean - bound, alpha=bound, spread=spread)
+    total = mean * (1 - mean) / spread**2 - 1  # a Beta law of this mean and spread
+    rng, found = np.random.default_rng(3), []
+    for loss in rng.beta(mean * total, (1 - mean) * total, (2000, rows)):
+        p = bounded_mean_p_value(Moments.of(loss), null=bound, low=0, high=1)
+        found.append(loss.mean() > bound and p / 2 <= 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_change_over_time_is_found_with_the_planned_rows():
+    rows = rows_needed(check="time", effect=0.2, share=0.4)
+    rng, n_sets = np.random.default_rng(5), 200
+    kept = np.where(np.arange(rows) < rows - round(0.4 * rows), 0.9, 0.7)
+    found = [
+        change_over_time(rng.random(rows) < kept, np.arange(rows), alpha=0.1, random_state=rng).p_value
+        for _ in range(n_sets)
+    ]
+    # Three standard errors of a share of 200, and the noise of the plan.
+    assert np.mean(np.array(found) <= 0.05) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
+
+
+@pytest.mark.parametrize(("effect", "share", "n_calibration"), [(0.1, 0.2, None), (0.1, 0.25, 200)])
+def test_the_hardest_rows_are_found_with_the_planned_rows(effect, share, n_calibration):
+    plan = {"check": "difficulty", "effect": effect, "share": share, "n_calibration": n_calibration}
+    rows, rng, found = rows_needed(**plan), np.random.default_rng(6), []
+    for _ in range(800):
+        coverage = 0.9 if n_calibration is None else rng.beta(181, 20)
+        ease = rng.random(rows)
+        covered = rng.random(rows) < coverage - effect * (ease < np.quantile(ease, share))
+        codes, n_parts = parts_of(ease, n_parts_of(rows))
+        found.append(n_parts * flat_p_values(ShareCounts.of(covered, None, codes, n_parts)).min() <= 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / 800) + 0.02)
+    assert rows == rows_needed(random_state=0, **plan)
+
+
+def test_the_power_to_find_a_region_is_that_of_the_audit():
+    """Outcomes drawn anew for picked rows give the same power as whole data sets, with fewer fits."""
+    n, rng, found = 300, np.random.default_rng(8), []
+    planned = FeatureTest(0.05, 0.1, 0.3, 0.25, None, n_features=3).power(n, 24, rng)
+    for _ in range(60):
+        X, half = rng.random((n, 3)), rng.permutation(n) < n // 2
+        covered, p = rng.random(n) < np.where(X[:, 0] < 0.25, 0.6, 0.9), []
+        for train in (half, ~half):
+            picked = pick_worst(check_features(X), covered, train, ~train, rng)
+            p.append(flat_p_values(ShareCounts.of(covered[~train], None, (~picked).astype(int), 2))[0])
+        found.append(2 * min(p) <= 0.05)
+    assert 0.2 < planned < 0.98
+    assert planned == pytest.approx(np.mean(found), abs=3 * np.sqrt(0.25 / 60))
+
+
+def test_a_region_that_cannot_be_found_is_told_with_the_power_that_can(monkeypatch):
+    monkeypatch.setattr(FeatureTest, "most_rows", 400)
+    with pytest.raises(InputError, match="up to 400 finds effect=0.05 .* with 400 rows the power is 0"):
+        rows_needed(check="features", effect=0.05, share=0.2)

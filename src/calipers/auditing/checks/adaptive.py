@@ -112,12 +112,13 @@ def difficulty_states(design: Design, level: Promise) -> States:
     }  # fmt: skip
     columns = ("covered", "empty", EASE)
     return coverage_counts(design, level) | {
-        "parts": EaseRangeState(_parts_along, columns, {"n_bins": _n_parts}, ease=EASE),
+        "parts": EaseRangeState(_parts_along, columns, {"n_bins": n_parts_of}, ease=EASE),
         "t_cv": EaseRangeState(t_cv, ("covered", EASE), t_cv_options, ease=EASE),
     }
 
 
-def _n_parts(rows: int) -> int:
+def n_parts_of(rows: int) -> int:
+    """Parts along difficulty, by the number of rows."""
     return next(parts for parts, enough in PARTS if rows >= enough)
 
 
@@ -195,7 +196,7 @@ _FAULTS = {
 
 def part_labels(rows: Rows) -> np.ndarray:
     """The part along difficulty of every row, in words."""
-    codes, n_parts = parts_of(rows[EASE].astype(float), _n_parts(rows.n))
+    codes, n_parts = parts_of(rows[EASE].astype(float), n_parts_of(rows.n))
     return np.asarray(np.array(part_names(n_parts))[codes])
 
 

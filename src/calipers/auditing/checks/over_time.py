@@ -36,7 +36,7 @@ _PLACES = 10
 TIME_TOLERANCE = 1.5
 _PIECES = 20
 _NULL_LEVEL = 0.95
-_FEWEST_ROWS = 40
+FEWEST_ROWS = 40
 # Date, hour and minute, and seconds that are not 0.
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0*)?(?![\d.])|(:\d\d(?:\.\d+)?))?")
 
@@ -50,9 +50,9 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         return CheckResult(**base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (certain := without_a_chance_to_miss(CheckResult(**base), promise, side)) is not None:
         return certain
-    if len(side.kept) < _FEWEST_ROWS:
-        said = f"A change over time needs {_FEWEST_ROWS} rows, got {len(side.kept)}."
-        return CheckResult(**base, not_applicable=said, rows_needed=_FEWEST_ROWS)
+    if len(side.kept) < FEWEST_ROWS:
+        said = f"A change over time needs {FEWEST_ROWS} rows, got {len(side.kept)}."
+        return CheckResult(**base, not_applicable=said, rows_needed=FEWEST_ROWS)
     times = times_of(side.rows)
     if len(np.unique(times)) < 2:
         return CheckResult(**base, not_applicable="All rows have one time; there is nothing to compare.")
