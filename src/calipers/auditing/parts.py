@@ -29,7 +29,10 @@ ALONG = "difficulty"
 
 
 def flat_p_values(
-    counts: ShareCounts, whole: tuple[float, float] | None = None, *, two_sided: bool = False
+    counts: ShareCounts,
+    whole: tuple[float, float] | tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    two_sided: bool = False,
 ) -> np.ndarray:
     """P-value of each part against "kept no less often than by the others", exact given the totals.
 

@@ -64,8 +64,8 @@ def rows_needed(
         number of groups. "calibration": the test of the calibration error. "quantile": the exact
         two-sided test of the share of outcomes up to a quantile (CAL507). "loss": the test that a mean loss
         exceeds its bound (CAL602). "time": coverage changes, and the last ``share`` of the rows
-        has the effect (CAL204). "difficulty": the hardest ``share`` has it (CAL401). "features": a region with
-        this ``share`` of the rows has it (CAL202).
+        has the effect (CAL204). "difficulty": the hardest ``share`` has it (CAL401). "features": a region
+        with this ``share`` of the rows has it (CAL202).
     effect : float
         Promised minus true coverage (positive: under-covered; negative: over-covered). With "calibration",
         stated minus true probability; with "quantile", stated minus true share; with "loss", the mean loss
@@ -118,7 +118,8 @@ def rows_needed(
     Calibration: the range of Brownian motion with a drift over a share of its time, on 4000 simulated paths
     (always the same); within about 2 % of the rows.
     Quantile: one of two one-sided exact tests at half the level, each as for coverage; a rejection on the
-    wrong side finds nothing. Loss: exact for losses of two values, 0 and one above it, with this spread.
+    wrong side finds nothing. Loss: exact for losses of two values, 0 and one above it, with this spread;
+    other losses of the same spread may need a tenth fewer rows.
     Time, difficulty, features: the audit's test on simulated data whose other rows keep the promise; with
     ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws is
     about 2 % of the rows for time and difficulty and 6 % for features. A region is the lowest ``share`` of
@@ -208,7 +209,11 @@ def _slice_test(
             f'check="{check}" looks for rows that are covered less often than the others, got '
             f"effect={effect:g}. Give a positive effect."
         )
-    return DifficultyTest(*test) if check == "difficulty" else FeatureTest(*test, n_features=n_features)
+    if check == "difficulty":
+        return DifficultyTest(*test)
+    features = FeatureTest(*test)
+    features.n_features = n_features
+    return features
 
 
 def _loss_rows(

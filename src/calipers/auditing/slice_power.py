@@ -2,7 +2,8 @@
 
 These tests take the largest of many departures, so their power has no closed form: data sets with the fault
 are drawn and given to the test that an audit runs. On a small interval of rows the power is a normal
-probability whose argument is linear in the root of the rows; a line through a few points uses all draws for one answer.
+probability whose argument is linear in the root of the rows; a line through a few points uses
+all draws for one answer.
 """
 
 from __future__ import annotations
@@ -170,9 +171,7 @@ class FeatureTest(SliceTest):
     n_draws = 8, 24
     most_rows = 20_000
 
-    def __init__(self, *test: float | int | None, n_features: int) -> None:
-        super().__init__(*test)
-        self.n_features = n_features
+    n_features = 4
 
     def found(self, n: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
         """Probability that the fifth picked in one of two halves is covered less often than the others.
