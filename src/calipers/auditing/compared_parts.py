@@ -249,19 +249,19 @@ def calibration_of_parts(
         return certain
     purpose = f"{wording.code}{promise.key}"
 
-    def measured(expected: np.ndarray) -> Estimate:
+    def measured(side: PromiseRows) -> Estimate:
         return multicalibration_error(
-            side.kept, expected, table(side.rows), depth=DEPTH, pos_label=True,
+            side.kept, side.expected, table(side.rows), depth=DEPTH, pos_label=True,
             random_state=m.generator(purpose),
         )  # fmt: skip
 
-    joint = measured(side.expected)
+    joint = measured(side)
     if len(joint.details["groups"]) < 2:
         return _nothing_to_compare(wording)
     masks = masks_of(side.rows, list(joint.details["groups"]))
     if kind != ALONG and is_fault_of_one_part(side, masks):
         side = replace(side, expected=side.promised)
-        joint = measured(side.expected)
+        joint = measured(side)
     listed = joint.details["groups"]
     at, p = _worst_of(side, listed, masks, kind), joint.p_value
     if side.cluster is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -235,7 +236,7 @@ def is_fault_of_one_part(side: PromiseRows, masks: Sequence[np.ndarray]) -> bool
 
 def _standardised_gap(side: PromiseRows) -> float:
     noise = float(np.sum(side.promised * (1.0 - side.promised)))
-    return abs(float(np.sum(side.kept - side.promised))) / np.sqrt(max(noise, 1.0))
+    return abs(float(np.sum(side.kept - side.promised))) / math.sqrt(max(noise, 1.0))
 
 
 def _log_likelihood(kept: np.ndarray, expected: np.ndarray) -> float:

@@ -17,11 +17,11 @@ from calipers.auditing.checks.adaptive import PARTS, n_parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.checks.over_time import FEWEST_ROWS
 from calipers.auditing.parts import flat_p_values
-from calipers.auditing.tolerances import FEWEST_MISSES
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
 from calipers.inputs import check_features
+from calipers.metrics.conditional.streamed_excess_risk import FEWEST_MISSES
 from calipers.metrics.over_time.time_nulls import flat_null
 from calipers.metrics.over_time.time_units import MAX_CELLS, TimeUnits
 
