@@ -123,7 +123,8 @@ def rows_needed(
     Time, difficulty, features: the audit's test on simulated data whose other rows keep the promise; with
     ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws has
     a standard deviation of about 4 % of the rows for time, 1 % for difficulty and 5 % for features. A region
-    is the lowest ``share`` of one of ``n_features`` independent features; one that takes two features to describe needs more rows.
+    is the lowest ``share`` of one of ``n_features`` independent features; one that
+    takes two features to describe needs more rows.
 
     Examples
     --------
