@@ -119,11 +119,12 @@ def rows_needed(
     (always the same); within about 2 % of the rows.
     Quantile: one of two one-sided exact tests at half the level, each as for coverage; a rejection on the
     wrong side finds nothing. Loss: exact for losses of two values, 0 and one above it, with this spread;
-    other losses of the same spread may need a tenth fewer rows.
+    other losses of the same spread may need other numbers of rows.
     Time, difficulty, features: the audit's test on simulated data whose other rows keep the promise; with
-    ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws is
-    about 2 % of the rows for time and difficulty and 6 % for features. A region is the lowest ``share`` of
-    one of ``n_features`` independent features; one that takes two features to describe needs more rows.
+    ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws has
+    a standard deviation of about 4 % of the rows for time, 1 % for difficulty and 5 % for features. A region
+    is the lowest ``share`` of one of ``n_features`` independent features; one that
+    takes two features to describe needs more rows.
 
     Examples
     --------
