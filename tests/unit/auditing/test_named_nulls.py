@@ -68,7 +68,7 @@ def test_an_error_that_its_test_rejects_has_a_lower_end_above_zero(bayes: Audit)
 def test_a_p_value_without_a_band_names_its_null(narrow: Audit, bayes: Audit) -> None:
     """What would read so only rarely: groups, features, sizes and averages have nulls of their own."""
     (by_features,) = (finding for finding in narrow.faults if finding.code == "CAL202")
-    said = "for a predictor whose coverage does not depend on the features"
+    said = "against a predictor whose coverage does not depend on the features"
     assert str(by_features.evidence).endswith(f"p < 0.001 {said}")
     for audit in (narrow, bayes):
         for finding in audit.faults:
