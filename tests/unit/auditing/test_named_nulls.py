@@ -73,4 +73,4 @@ def test_a_p_value_without_a_band_names_its_null(narrow: Audit, bayes: Audit) ->
     for audit in (narrow, bayes):
         for finding in audit.faults:
             line = str(finding.evidence)
-            assert "would read" in line or re.search(r"p [<=] [\d.]+ for ", line), line
+            assert "would read" in line or re.search(r"p [<=] [\d.]+ against ", line), line
