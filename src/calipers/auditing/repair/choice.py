@@ -175,7 +175,7 @@ def choose_thresholds(
             if (new := _cross_fitted(candidate, part.rows, rule, fold, rng, fewest)) is not None:
                 tried[-1][candidate.name] = part.design.weighted(new), slices
                 known.setdefault(candidate.name, candidate)
-    # Where no spread, risk or region could be fitted in one part, a candidate does what the plainest one does.
+    # Where no spread, risk or region could be fitted in one part, a candidate acts as the plainest one.
     plainest = next(iter(known), "")
     changed = {name: [own[name if name in own else plainest] for own in tried] for name in known
                if all(plainest in own for own in tried)}  # fmt: skip
