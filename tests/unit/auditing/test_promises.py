@@ -679,9 +679,9 @@ def test_a_group_that_owns_a_range_of_probabilities_is_named(
     # Over-confident probabilities of one group are the largest ones: the map of all rows took its fault for
     # everybody's, so that a healthy group was named or none. Over-confidence of all groups names no group.
     rng, n = np.random.default_rng(2), 2000
-    group, odds = rng.choice(["north", "east", "south"], n), rng.normal(size=(n, 3))
+    group, odds = rng.choice(["north", "east", "south"], n), 0.3 * rng.normal(size=(n, 3))
     right, stated = (
-        np.exp(odds * scale[:, None]) for scale in (np.ones(n), np.where(np.isin(group, broken), 2.5, 1.0))
+        np.exp(odds * scale[:, None]) for scale in (np.ones(n), np.where(np.isin(group, broken), 6.0, 1.0))
     )
     P = right / right.sum(axis=1, keepdims=True)
     y = (rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1)
