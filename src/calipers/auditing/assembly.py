@@ -112,6 +112,7 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         value=None if evidence is None else evidence.value, low=None if evidence is None else evidence.low,
         high=None if evidence is None else evidence.high, p_value=p if isinstance(p, float) else None,
         n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
+        severity=str(finding.details.get("own_severity", finding.severity)),
     )  # fmt: skip
 
 
