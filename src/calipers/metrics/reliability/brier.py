@@ -9,10 +9,10 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.inference import Moments, SimulatedLaw, mean_estimate
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import NO_EXACT_LAW, Weights, check_confidence, check_count
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
-    NULL_LEVEL,
     levels_to_draw,
     simulated_hits,
 )

@@ -10,11 +10,11 @@ import numpy as np
 
 from calipers.arrays import as_numpy, generator
 from calipers.inference import SimulatedLaw
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.metrics.reliability.bucket_walk import UNTESTED, walk_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
-    NULL_LEVEL,
     asymptotic_test,
     exact_test,
 )

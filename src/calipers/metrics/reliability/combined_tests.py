@@ -16,11 +16,11 @@ from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw
 from calipers.inference.monte_carlo import tie_tolerance
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import NO_EXACT_LAW, check_count
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
     N_DRAWS,
-    NULL_LEVEL,
     Statistic,
     levels_to_draw,
     range_statistic,
