@@ -24,8 +24,8 @@ from calipers.metrics.multicalibration.group_scores import (
 from calipers.metrics.multicalibration.group_walks import GroupWalks, attribute_sets, group_walks
 from calipers.metrics.multicalibration.joint_draws import Family, draw_cost, joint_law
 from calipers.metrics.multicalibration.units import PromiseUnits, pool_units
+from calipers.metrics.reliability.calibration_estimate import SOFT_REASON
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.summary import SOFT_REASON
 from calipers.results import Estimate
 
 _NO_INTERVAL = "no interval: that of a largest value over groups is not known"
