@@ -64,6 +64,11 @@ class Promise:
         """Tells its states and draws from those of other promises."""
         return self.own_key or f"{self.kind}{self.number}"
 
+    @property
+    def is_of_class(self) -> bool:
+        """Whether it is the probability of one of several classes, of which the worst is told."""
+        return self.own_key.startswith("class")
+
     def in_words(self) -> str:
         """What was promised, in a few words."""
         return self.name if self.per_row else f"{self.name}: {format_percent(self.promised)}"
