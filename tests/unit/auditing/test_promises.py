@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import calipers
-from calipers.auditing.parts import clustered_worst
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, recalibrated
+from calipers.auditing.slices import clustered_worst
 from calipers.engines import FileSource
 from calipers.exceptions import InputError
 

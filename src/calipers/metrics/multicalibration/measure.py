@@ -9,6 +9,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator, is_frame
 from calipers.inference import NO_EXACT_LAW
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inference.staged_law import StagedLaw, is_affordable
 from calipers.inputs import check_count, check_same_length
 from calipers.inputs.attributes import Attributes, check_attributes
@@ -23,11 +24,10 @@ from calipers.metrics.multicalibration.group_scores import (
 from calipers.metrics.multicalibration.group_walks import GroupWalks, attribute_sets, group_walks
 from calipers.metrics.multicalibration.joint_draws import Family, draw_cost, joint_law
 from calipers.metrics.multicalibration.units import PromiseUnits, pool_units
+from calipers.metrics.reliability.calibration_estimate import SOFT_REASON
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.summary import SOFT_REASON
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 _NO_INTERVAL = "no interval: that of a largest value over groups is not known"
 # Groups listed in ``details``, those with the largest values first in line.
 _MOST_LISTED = 10_000
@@ -149,8 +149,8 @@ def multicalibration_error(
         **fields,
         p_value=null.p_value(fields["value"]),
         alternative="greater",
-        null_high=null.point(_NULL_LEVEL),
-        null_level=_NULL_LEVEL,
+        null_high=null.point(NULL_LEVEL),
+        null_level=NULL_LEVEL,
         method=f"{_method(family)}, {_law(null)}",
         reason=_NO_INTERVAL,
         details=_details(family, null),

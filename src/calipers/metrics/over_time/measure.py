@@ -10,6 +10,7 @@ import numpy as np
 
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NO_EXACT_LAW, State
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inference.staged_law import staged_law
 from calipers.inputs import check_alpha, check_count, check_covered, check_same_length, check_weights
 from calipers.inputs.levels import check_row_alpha
@@ -24,7 +25,6 @@ from calipers.metrics.over_time.time_units import TimeUnits
 from calipers.results import Estimate
 
 NULLS = ("flat", "target")
-_NULL_LEVEL = 0.95
 _NO_INTERVAL = "no interval: that of a largest departure is not known"
 # Numbers drawn at a time.
 _BATCH = 1 << 20
@@ -193,8 +193,8 @@ def _tested(
     return {
         "p_value": p_value,
         "alternative": "greater",
-        "null_high": null.point(_NULL_LEVEL) + float(charge),
-        "null_level": _NULL_LEVEL,
+        "null_high": null.point(NULL_LEVEL) + float(charge),
+        "null_level": NULL_LEVEL,
         "method": f"{fields['method']}, {law.law}, {null.n_draws} draws",
         "details": details | {"n_draws": null.n_draws, "resolution": null.resolution},
     }
