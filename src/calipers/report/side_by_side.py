@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from calipers.report.measure_names import measure_name
 from calipers.report.page import asset, template
 from calipers.report.text_formats import MARKS, estimate_row
 from calipers.results.formatting import format_count
+
+_FIRST = ("coverage", "mean size", "mean width", "calibration error")
 
 
 def render_side_by_side(
@@ -46,8 +49,11 @@ def render_side_by_side(
     lines.append(("verdict", [d["verdict"]["sentence"] for d in made]))
     titles = dict.fromkeys(q["title"] for d in made for q in d["questions"])
     lines += [(title, [_answer(d, title) for d in made]) for title in titles]
-    shared = [name for name in made[0]["estimates"] if all(name in d["estimates"] for d in made)]
-    lines += [(measure_name(name), [_number(d, name) for d in made]) for name in shared]
+    counts = Counter(name for d in made for name in d["estimates"])
+    # What all have, and the numbers that everybody asks for first where any has them.
+    kept = [name for name, n in counts.items() if n == len(made) or name.startswith(_FIRST)]
+    kept.sort(key=lambda name: not name.startswith(_FIRST))
+    lines += [(measure_name(name), [_number(d, name) for d in made]) for name in kept]
     return str(
         template("side_by_side.html").render(
             names=list(documents), lines=lines, reason=reason, links=links or {}, style=asset("report.css")
@@ -61,5 +67,7 @@ def _answer(document: Mapping[str, Any], title: str) -> str:
 
 
 def _number(document: Mapping[str, Any], name: str) -> str:
+    if name not in document["estimates"]:
+        return ""
     _, value, interval, _, _ = estimate_row(name, document["estimates"][name])
     return f"{value} ({interval})" if interval else value

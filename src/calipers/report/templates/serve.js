@@ -43,7 +43,7 @@
   const chooser = (column) => {
     const picker = made("select");
     picker.setAttribute("aria-label", "take " + column + " for");
-    picker.add(new Option("", ""));
+    picker.add(new Option("keep", ""));
     for (const field of single) if (field.name !== options[column]) picker.add(new Option(field.parentElement.firstChild.textContent.trim(), field.name));
     if (several(options[column]) && holding(options[column]).length > 1) picker.add(new Option("leave it out", "-"));
     picker.addEventListener("change", () => picker.value && change(column, picker.value === "-" ? "" : picker.value));
