@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from calipers.auditing.check_result import Picture
-from calipers.auditing.measurements import Level, Measurements
+from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise import Promise
 from calipers.metrics import reliability_curve
 from calipers.results import Curve, Finding
 
@@ -38,7 +39,7 @@ def _of_finding(m: Measurements, finding: Finding) -> Sequence[Picture]:
     return ()
 
 
-def _level(m: Measurements, alpha: float | None) -> Level | None:
+def _level(m: Measurements, alpha: float | None) -> Promise | None:
     return next((level for level in m.design.levels if alpha is None or level.alpha == alpha), None)
 
 

@@ -21,8 +21,6 @@ from calipers.inputs import Features, check_features
 from calipers.inputs.row_keys import draws
 from calipers.inputs.rows import Rows
 
-# The name that checks of coverage use for one of several promises at different levels.
-Level = Promise
 # Rows of the sample; more change little in what is read from it.
 SAMPLE_ROWS = 40_000
 NO_EXACT_TEST = (
@@ -195,20 +193,20 @@ class Measurements:
         """Label of every column."""
         return self.design.classes
 
-    def result(self, name: str, level: Promise | None = None) -> Any:
+    def result(self, name: str, promise: Promise | None = None) -> Any:
         """What a state found; None when it was not asked."""
-        return self.results.get(state_key(name, level))
+        return self.results.get(state_key(name, promise))
 
-    def rows_at(self, level: Promise) -> Rows:
+    def rows_at(self, promise: Promise) -> Rows:
         """The sample as one promise reads it."""
-        return level.rows(self.sample)
+        return promise.rows(self.sample)
 
-    def counted_rows(self, level: Promise | None = None) -> Rows | None:
+    def counted_rows(self, promise: Promise | None = None) -> Rows | None:
         """The sample with whole-number weights written out; None with weights of another kind."""
         if self.sample.repetitions() is None:
             return None
         rows = self.kept("counted rows", lambda: self.sample.written_out(self.design.sample_rows))
-        return rows if level is None else level.rows(rows)
+        return rows if promise is None else promise.rows(rows)
 
     def counted_in_order(self) -> Rows:
         """The same in the order in which the rows came."""
@@ -243,6 +241,6 @@ class Measurements:
         return self.design.generator(purpose)
 
 
-def state_key(name: str, level: Promise | None = None) -> str:
+def state_key(name: str, promise: Promise | None = None) -> str:
     """The key of a state, of one promise or of all rows as they are."""
-    return name if level is None else f"{name}@{level.key}"
+    return name if promise is None else f"{name}@{promise.key}"

@@ -6,9 +6,9 @@ import numpy as np
 
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Measurements
-from calipers.auditing.parts import ALONG, Parts
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
+from calipers.auditing.slices import ALONG, Parts
 from calipers.inference import normal_quantile, sidak_confidence
 from calipers.results import Curve
 from calipers.results.formatting import format_percent

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calipers.auditing.matched_size import Family, label_sets, match_coverage, scaled_intervals
-from calipers.auditing.measurements import Level, Measurements
+from calipers.auditing.measurements import Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.slice_coverage import Worst, fifths, worst_slice
 from calipers.conformal import lac
 from calipers.inference import Moments
@@ -86,9 +87,9 @@ class Saving:
     is_worse: bool
 
 
-def rivals_of(m: Measurements, level: Level, rows: Rows) -> list[Rival]:
+def rivals_of(m: Measurements, promise: Promise, rows: Rows) -> list[Rival]:
     """Every rival that what was given allows; ``rows`` are those of the sample with finite sizes."""
-    found = _of_sets(rows) if m.task == "classification" else _of_intervals(m, level, rows)
+    found = _of_sets(rows) if m.task == "classification" else _of_intervals(m, promise, rows)
     return list(found)
 
 
@@ -106,9 +107,9 @@ def _of_sets(rows: Rows) -> Iterator[Rival]:
         )  # fmt: skip
 
 
-def _of_intervals(m: Measurements, level: Level, rows: Rows) -> Iterator[Rival]:
+def _of_intervals(m: Measurements, promise: Promise, rows: Rows) -> Iterator[Rival]:
     y, (lower, upper) = rows["outcomes"], rows["interval_at_level"].T
-    middle, half = (lower + upper) / 2, m.half("CAL302")[np.isfinite(m.rows_at(level)["size"])]
+    middle, half = (lower + upper) / 2, m.half("CAL302")[np.isfinite(m.rows_at(promise)["size"])]
     yield Rival(
         name="scaling the intervals", words="The same intervals, scaled around their middles,",
         family=scaled_intervals(y, lower, upper), is_itself=True,
@@ -119,13 +120,13 @@ def _of_intervals(m: Measurements, level: Level, rows: Rows) -> Iterator[Rival]:
             family=scaled_intervals(y, middle - 1, middle + 1),
         )  # fmt: skip
     if np.ptp(lower) > 0 or np.ptp(upper) > 0:
-        centre = out_of_half(half, lambda train: np.full(rows.n, _densest_middle(y[train], level.promised)))
+        centre = out_of_half(half, lambda train: np.full(rows.n, _densest_middle(y[train], promise.promised)))
         yield Rival(
             name="a constant interval", words="One interval for all rows, without any model,",
             family=scaled_intervals(y, centre - 1, centre + 1),
         )  # fmt: skip
     if rows.get("X") is not None and min(half.sum(), (~half).sum()) >= FEWEST_TRAINING_ROWS:
-        yield from _fitted(m, level, rows, middle, half)
+        yield from _fitted(m, promise, rows, middle, half)
 
 
 def out_of_half(half: np.ndarray, predict: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -145,12 +146,12 @@ def _densest_middle(y: np.ndarray, share: float) -> float:
 
 
 def _fitted(
-    m: Measurements, level: Level, rows: Rows, middle: np.ndarray, half: np.ndarray
+    m: Measurements, promise: Promise, rows: Rows, middle: np.ndarray, half: np.ndarray
 ) -> Iterator[Rival]:
     # Normalised conformal predictors: around the same middles, and around a model of the features.
-    values = m.features.values[np.isfinite(m.rows_at(level)["size"])]
+    values = m.features.values[np.isfinite(m.rows_at(promise)["size"])]
     X = filled(values)
-    y, weights, rng = rows["outcomes"], rows.weights, m.generator(f"CAL302{level.tag}")
+    y, weights, rng = rows["outcomes"], rows.weights, m.generator(f"CAL302{promise.tag}")
     fit = Learner(X, weights, rng)
     spread = out_of_half(half, lambda train: fit.spread(train, np.abs(y - middle)))
     yield Rival(

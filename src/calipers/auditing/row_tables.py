@@ -17,7 +17,7 @@ from calipers.results.terminal_safe import inert
 if TYPE_CHECKING:
     import polars as pl
 
-    from calipers.auditing.result import Audit
+    from calipers.auditing.audit_result import Audit
 
 EXAMPLES, WIDEST = 5, 12
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy
 from calipers.inference import ShareCounts, normal_quantile, sidak_confidence
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import Weights, check_count, check_covered, check_same_length, check_vector
 from calipers.inputs.row_checks import check_time
 from calipers.metrics.adaptivity.binning import bin_by_ease
@@ -15,7 +16,6 @@ from calipers.metrics.conditional.strata import equal_mass_bins, group_strata
 from calipers.metrics.marginal import coverage_law
 from calipers.results import Curve
 
-NULL_LEVEL = 0.95
 # Times between 1973 and 2286, in microseconds since 1970: numbers this large are dates.
 _DATES = (1e14, 1e16)
 

@@ -19,6 +19,8 @@ from calipers.inference.monte_carlo import MonteCarloP, monte_carlo_p, tie_toler
 from calipers.inference.proportions import Interval, combine_tails
 from calipers.inputs import check_confidence
 
+# Null bands hold this share of what a sound predictor reads.
+NULL_LEVEL = 0.95
 _ROUNDING = 1.0 + 1e-12
 
 
@@ -57,7 +59,7 @@ class NullLaw(ABC):
         u = float(generator.random())
         return self._combined(observed, alternative, u, 1.0 - u)
 
-    def band(self, level: float = 0.95, alternative: str = "greater") -> Interval:
+    def band(self, level: float = NULL_LEVEL, alternative: str = "greater") -> Interval:
         """The band that holds at least ``level`` of the law, one-sided towards the alternative.
 
         "greater" bounds it above only (the other end is -inf), "less" below only. With too few
@@ -71,7 +73,7 @@ class NullLaw(ABC):
         return Interval(low, high)
 
     def estimate_fields(
-        self, observed: float, *, alternative: str = "greater", level: float = 0.95
+        self, observed: float, *, alternative: str = "greater", level: float = NULL_LEVEL
     ) -> dict[str, Any]:
         """p_value, alternative, null_low, null_high and null_level, ready for an `Estimate`."""
         p_value = self.p_value(observed, alternative)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from calipers.inference.means import Moments
+from calipers.inference.null_law import NULL_LEVEL
 
 # P(S >= x) <= c P(Z >= x) for sums S of signs with squared weights adding to 1, Z standard normal: c in [1].
 _NORMAL_FACTOR = 1 / (4 * special.ndtr(-np.sqrt(2)))
@@ -21,7 +22,7 @@ class SymmetryTest(NamedTuple):
     null_high: float
 
 
-def symmetry_test(moments: Moments, *, null_level: float = 0.95) -> SymmetryTest:
+def symmetry_test(moments: Moments, *, null_level: float = NULL_LEVEL) -> SymmetryTest:
     """Two-sided test that paired differences are as likely positive as negative, from mean and squares.
 
     It is valid for any law of their sizes: few differences that are not 0, heavy tails, all of one size.

@@ -7,6 +7,7 @@ from typing import Any
 from calipers.arrays import Array, as_numpy, count_along
 from calipers.conformal import conformal_rank
 from calipers.inference import CoverageLaw, ShareCounts, State
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import (
     NO_EXACT_LAW,
     Weights,
@@ -19,8 +20,6 @@ from calipers.inputs.covered import is_covered
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
-
-_NULL_LEVEL = 0.95
 
 
 def coverage(
@@ -162,14 +161,14 @@ def _with_null(
         return fields | {"reason": NO_EXACT_LAW}
     total, hits = fields["details"]["rows"], fields["details"]["covered"]
     law = coverage_law(total, alpha, n_calibration)
-    low, high = law.share_interval(_NULL_LEVEL, alternative)
+    low, high = law.share_interval(NULL_LEVEL, alternative)
     known = {} if n_calibration is None else {"n_calibration": n_calibration, "rank": law.rank}
     return fields | {
         "p_value": float(law.p_value(hits, alternative)),
         "alternative": alternative,
         "null_low": None if alternative == "greater" else low,
         "null_high": None if alternative == "less" else high,
-        "null_level": _NULL_LEVEL,
+        "null_level": NULL_LEVEL,
         "method": fields["method"] + (
             ", binomial test" if n_calibration is None else ", beta-binomial test (finite calibration)"
         ),

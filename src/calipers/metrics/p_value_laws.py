@@ -12,6 +12,7 @@ import numpy as np
 from calipers.arrays import Array, RandomState, as_numpy, generator, namespace
 from calipers.exceptions import InputError
 from calipers.inference import Moments, SimulatedLaw, State, mean_estimate
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -27,8 +28,6 @@ from calipers.metrics.entry import MetricEntry, known_options
 from calipers.metrics.states.moments import MomentState
 from calipers.metrics.states.one_block import over_one_block
 from calipers.results import Estimate
-
-_NULL_LEVEL = 0.95
 
 
 def average_p_value(p_values: Any, *, sample_weight: Any = None, confidence: float = 0.95) -> Estimate:
@@ -150,7 +149,7 @@ def p_value_uniformity(
         return Estimate(**fields, **_kolmogorov(distance, n, smoothed))
     rows = check_count(n_calibration, name="n_calibration")
     draws = _simulate(rows, n, smoothed, check_count(n_simulations, name="n_simulations"), random_state)
-    law = SimulatedLaw(draws).estimate_fields(distance, alternative="greater", level=_NULL_LEVEL)
+    law = SimulatedLaw(draws).estimate_fields(distance, alternative="greater", level=NULL_LEVEL)
     method = "Kolmogorov distance, DKW interval, exact Monte-Carlo test with finite calibration"
     return Estimate(**fields, **law, method=method)
 
@@ -184,8 +183,8 @@ def _kolmogorov(distance: float, n: int, smoothed: bool) -> dict[str, Any]:
     return {
         "p_value": float(min(1.0, law.sf(distance))),
         "alternative": "greater",
-        "null_high": float(law.ppf(_NULL_LEVEL)),
-        "null_level": _NULL_LEVEL,
+        "null_high": float(law.ppf(NULL_LEVEL)),
+        "null_level": NULL_LEVEL,
         "method": "Kolmogorov distance, DKW interval, exact test for independent p-values",
     }
 

@@ -13,6 +13,7 @@ import numpy as np
 from calipers.conformal import conformal_rank
 from calipers.inference import CalibrationLaw, CoverageLaw, PoissonBinomialLaw, SimulatedLaw
 from calipers.inference.binomial_draws import draw_binomials
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inference.staged_law import STAGES, WORK, staged_draws
 from calipers.inputs import NO_EXACT_LAW
 from calipers.metrics.cluster_sums import MIN_CLUSTERS, ClusterSums
@@ -26,7 +27,6 @@ from calipers.metrics.promised_counts import (
 from calipers.metrics.promised_rows import PromisedRows
 
 NO_PROMISE = "without alpha there is no promise to test"
-_NULL_LEVEL = 0.95
 # Numbers drawn at a time, and what drawing one costs beside adding it.
 _BATCH, _COST = 1 << 20, 10
 # The same where drawing is so fast that numbers should stay near the processor.
@@ -261,19 +261,19 @@ def share_fields(
     if laws is None:
         cheap = null.clusters is not None and null.thresholds is None
         draws = null.simulated(_first, share - target, rng, STAGES[-1] if cheap else STAGES[1])
-        fields = draws.estimate_fields(share - target, alternative=alternative, level=_NULL_LEVEL)
+        fields = draws.estimate_fields(share - target, alternative=alternative, level=NULL_LEVEL)
         ends = {
             key: None if fields[key] is None else fields[key] + target for key in ("null_low", "null_high")
         }
         return null.with_certainty(fields | ends, draws.n_draws)
     n, law = float(null.mass[0]), laws[0]
-    low, high = law.interval(_NULL_LEVEL, alternative)
+    low, high = law.interval(NULL_LEVEL, alternative)
     fields = {
         "p_value": float(law.p_value(float(np.rint(n * share)), alternative)),
         "alternative": alternative,
         "null_low": None if alternative == "greater" else float(low / n),
         "null_high": None if alternative == "less" else float(high / n),
-        "null_level": _NULL_LEVEL,
+        "null_level": NULL_LEVEL,
     }
     return null.with_certainty(fields)
 

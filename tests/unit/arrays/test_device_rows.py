@@ -20,8 +20,8 @@ from calipers.inputs.p_value_sets import level_floors, sets_at
 from calipers.metrics import efficiency
 from calipers.metrics.contributions import CRITERIA_ORDER, criterion_rows
 from calipers.metrics.reliability import BinaryRows, sup_interval
+from calipers.metrics.reliability.calibration_estimate import row_moments as moments_of_scores
 from calipers.metrics.reliability.ordered_walk import extremes_by_sorting
-from calipers.metrics.reliability.summary import row_moments as moments_of_scores
 from calipers.metrics.reliability.sup_interval import TIE, interval_between
 
 SHAPES = [(7, 1), (100, 3), (501, 1000), (64, 8192)]

@@ -24,7 +24,7 @@ DELTA = 0.05
 FEWEST_ROWS = 100
 
 
-def surest_rows(m: Measurements, level: None) -> CheckResult:
+def surest_rows(m: Measurements, promise: None) -> CheckResult:
     """The share that can be answered at half the error of all rows, or at the smallest that is certified."""
     base = CheckResult(
         code="CAL604", title="what abstaining would bring", question=QUESTION, details={"descriptive": True}

@@ -16,9 +16,9 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Design, Measurements
-from calipers.auditing.parts import ALONG, Parts
 from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
+from calipers.auditing.slices import ALONG, Parts
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights
@@ -102,16 +102,16 @@ def _ordinal(i: int) -> str:
     return f"{i}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(i, 'th') }"
 
 
-def difficulty_states(design: Design, level: Promise) -> States:
+def difficulty_states(design: Design, promise: Promise) -> States:
     """Coverage of parts along the ease and T-CV; sizes of sets for SSCV."""
-    if level.per_row:
+    if promise.per_row:
         return {}
     t_cv_options = {
-        "alpha": level.alpha, "n_bins": T_CV_BINS, "n_calibration": design.n_calibration,
+        "alpha": promise.alpha, "n_bins": T_CV_BINS, "n_calibration": design.n_calibration,
         "confidence": design.confidence, "n_draws": 999, "random_state": design.generator("t_cv"),
     }  # fmt: skip
     columns = ("covered", "empty", EASE)
-    return coverage_counts(design, level) | {
+    return coverage_counts(design, promise) | {
         "parts": EaseRangeState(_parts_along, columns, {"n_bins": n_parts_of}, ease=EASE),
         "t_cv": EaseRangeState(t_cv, ("covered", EASE), t_cv_options, ease=EASE),
     }
@@ -144,37 +144,37 @@ def _parts_along(
     return covered_rows, empty_rows.shares
 
 
-def coverage_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
+def coverage_along_difficulty(m: Measurements, promise: Promise) -> CheckResult:
     """Coverage over parts of equal size along the ease, to see whether a hard part is covered less often."""
     given, along = "ease" in m.design.have, measure_words(m.design)
-    if level.kind == "probability" and not given:
+    if promise.kind == "probability" and not given:
         return CheckResult(
             code="CAL508", title=_FAULTS["probability"][1], question="probabilities", not_applicable=_ADD_EASE
         )
-    if level.per_row:
-        return _calibration_along_difficulty(m, level, given=given)
-    counts, empty = m.result("parts", level)
+    if promise.per_row:
+        return _calibration_along_difficulty(m, promise, given=given)
+    counts, empty = m.result("parts", promise)
     labels = part_names(len(counts.totals))
     parts = Parts(counts=counts, labels=labels, kind=ALONG, foremost=0)
-    code, title, question = _FAULTS[level.kind]
+    code, title, question = _FAULTS[promise.kind]
     wording = Wording(
         code=code, title=title, question=question,
-        repair=repair_snippets.by_difficulty(m.task, level.alpha), cap="issue" if given else "warning",
+        repair=repair_snippets.by_difficulty(m.task, promise.alpha), cap="issue" if given else "warning",
         phrase=lambda part: part_phrase(part, along), kind=ALONG,
     )  # fmt: skip
 
-    result = compare_parts(m, level, parts, wording, codes=lambda rows: _part_masks(rows, labels))
+    result = compare_parts(m, promise, parts, wording, codes=lambda rows: _part_masks(rows, labels))
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
     worst = result.details["part"]
     return replace(
         result,
         title=result.title
-        if level.kind == "quantile" or worst < len(labels) // 2
+        if promise.kind == "quantile" or worst < len(labels) // 2
         else "coverage changes with difficulty",
-        estimates=(*result.estimates, *_coverage_numbers(m, level)),
-        clean=f"Hard and easy rows show no clear difference in {_COMPARED[level.kind]} ({along}).",
-        fault=result.fault + _empty_words(m, level, float(empty[worst])),
+        estimates=(*result.estimates, *_coverage_numbers(m, promise)),
+        clean=f"Hard and easy rows show no clear difference in {_COMPARED[promise.kind]} ({along}).",
+        fault=result.fault + _empty_words(m, promise, float(empty[worst])),
         rows=lambda rows: part_labels(rows) == labels[worst],
     )
 
@@ -205,39 +205,39 @@ def _part_masks(rows: Rows, labels: Sequence[str]) -> list[np.ndarray]:
     return [own == label for label in labels]
 
 
-def _calibration_along_difficulty(m: Measurements, level: Promise, *, given: bool) -> CheckResult:
-    code, title, question = _FAULTS[level.kind]
+def _calibration_along_difficulty(m: Measurements, promise: Promise, *, given: bool) -> CheckResult:
+    code, title, question = _FAULTS[promise.kind]
     repair = (
         repair_snippets.calibrate()
         if question == "probabilities"
-        else repair_snippets.by_difficulty(m.task, level.alpha)
+        else repair_snippets.by_difficulty(m.task, promise.alpha)
     )
     wording = Wording(
         code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
         phrase=lambda part: part_phrase(part, measure_words(m.design)), kind=ALONG,
     )  # fmt: skip
-    result = calibration_of_parts(m, level, wording, part_labels, _part_masks)
+    result = calibration_of_parts(m, promise, wording, part_labels, _part_masks)
     names = list(part_names(len(np.unique(part_labels(m.sample)))))
     easy = result.where in names and names.index(result.where) >= len(names) // 2
-    if easy and not level.two_sided:
+    if easy and not promise.two_sided:
         return replace(result, title="coverage changes with difficulty")
     return result
 
 
-def _coverage_numbers(m: Measurements, level: Promise) -> list[Estimate]:
-    found = [replace(m.result("t_cv", level), name=f"t_cv{level.tag}")]
+def _coverage_numbers(m: Measurements, promise: Promise) -> list[Estimate]:
+    found = [replace(m.result("t_cv", promise), name=f"t_cv{promise.tag}")]
     if m.task == "classification":
-        covered, size, counts = m.result("counts", level)
-        by_size = sscv(covered, size, alpha=level.alpha, sample_weight=counts, confidence=m.confidence)
-        found.append(replace(by_size, name=f"sscv{level.tag}"))
+        covered, size, counts = m.result("counts", promise)
+        by_size = sscv(covered, size, alpha=promise.alpha, sample_weight=counts, confidence=m.confidence)
+        found.append(replace(by_size, name=f"sscv{promise.tag}"))
     return found
 
 
-def _empty_words(m: Measurements, level: Promise, share: float) -> str:
+def _empty_words(m: Measurements, promise: Promise, share: float) -> str:
     """Why sets miss hard rows, where it is because they hold nothing there."""
     if m.task == "regression":
         return ""
-    return f" There {format_share(share, 0)} of the sets are empty." if share > level.alpha else ""
+    return f" There {format_share(share, 0)} of the sets are empty." if share > promise.alpha else ""
 
 
 def measure_words(design: Design) -> str:
@@ -265,7 +265,7 @@ def _one_part_words(m: Measurements) -> str:
     )
 
 
-def size_states(design: Design, level: Promise) -> States:
+def size_states(design: Design, promise: Promise) -> States:
     """Sizes over parts along the ease (T-SS); ranks and sizes of sets for Deficit and Excess."""
     if design.task == "regression" or design.head.get("hardness") is None:
         return {}
@@ -280,10 +280,10 @@ def size_states(design: Design, level: Promise) -> States:
     }
 
 
-def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
+def size_along_difficulty(m: Measurements, promise: Promise) -> CheckResult:
     """Whether sizes grow where rows are harder, given that some are."""
     base = CheckResult(code="CAL402", title="size ignores difficulty", question=QUESTION)
-    rows = m.counted_rows(level)
+    rows = m.counted_rows(promise)
     if rows is None:
         return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     size = rows["size"].astype(float)
@@ -303,7 +303,7 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         return replace(base, not_applicable="No row turned out harder than another.")
     names = ("hardness", "size")
     difficulty, follows = (
-        _rank_correlation(-ease, column, f"correlation of {name} and difficulty{level.tag}", m.confidence)
+        _rank_correlation(-ease, column, f"correlation of {name} and difficulty{promise.tag}", m.confidence)
         for name, column in zip(names, (hard, size), strict=True)
     )
     high = 1.0 if follows.high is None else follows.high
@@ -322,11 +322,11 @@ def size_along_difficulty(m: Measurements, level: Promise) -> CheckResult:
         f"{float(difficulty):z.2f} with how hard they turned out), but "
         + _size_fault(m, size, follows, smaller=high < 0),
         clean=_size_clean(m.noun, follows, float(difficulty), along, ignored=ignored),
-        repair=repair_snippets.by_difficulty(m.task, level.alpha),
-        estimates=(follows, difficulty, *_size_numbers(m, level, rows, ease)),
-        pictures=(_size_picture(m, level, rows, ease),),
+        repair=repair_snippets.by_difficulty(m.task, promise.alpha),
+        estimates=(follows, difficulty, *_size_numbers(m, promise, rows, ease)),
+        pictures=(_size_picture(m, promise, rows, ease),),
         details={
-            "alpha": level.alpha,
+            "alpha": promise.alpha,
             "difficulty_correlation": float(difficulty),
             # Equal sizes are no proof that sizes follow.
             "descriptive": not np.ptp(size),
@@ -403,26 +403,26 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray, name: str, confidence: float
     )
 
 
-def _size_numbers(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:
-    if (found := m.result("t_ss", level)) is None:
+def _size_numbers(m: Measurements, promise: Promise, rows: Rows, ease: np.ndarray) -> list[Estimate]:
+    if (found := m.result("t_ss", promise)) is None:
         found = t_ss(
             rows["hardness"], rows["size"], ease, n_bins=T_SS_BINS(rows.n),
             confidence=m.confidence, n_draws=_n_shuffles(rows.n),
             random_state=m.generator("t_ss"),
         )  # fmt: skip
-        return [replace(found, name=f"t_ss{level.tag}")]
-    ranks, size, counts = m.result("ranks", level)
+        return [replace(found, name=f"t_ss{promise.tag}")]
+    ranks, size, counts = m.result("ranks", promise)
     named = {measure.__name__: measure for measure in (deficit, excess)}
     own = [
         replace(
-            measure(ranks, size, sample_weight=counts, confidence=m.confidence), name=f"{name}{level.tag}"
+            measure(ranks, size, sample_weight=counts, confidence=m.confidence), name=f"{name}{promise.tag}"
         )
         for name, measure in named.items()
     ]
-    return [replace(found, name=f"t_ss{level.tag}"), *own]
+    return [replace(found, name=f"t_ss{promise.tag}"), *own]
 
 
-def _size_picture(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray) -> Picture:
+def _size_picture(m: Measurements, promise: Promise, rows: Rows, ease: np.ndarray) -> Picture:
     n_parts = int(np.clip(rows.n // ROWS_PER_PART, 2, 20))
     codes, n_parts = parts_of(ease, n_parts)
     unit = "labels in the set" if m.task == "classification" else "width of the interval"
@@ -433,8 +433,8 @@ def _size_picture(m: Measurements, level: Promise, rows: Rows, ease: np.ndarray)
         for name, values in ((unit, rows["size"]), (outcome, rows["hardness"]))
     )
     return Picture(
-        name=f"size_by_difficulty{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Size against difficulty{level.tag}",
+        name=f"size_by_difficulty{promise.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Size against difficulty{promise.tag}",
         caption="Mean size and mean hardness over parts of equally many rows, hardest on the left; an "
         "adaptive predictor's sizes fall with the hardness.", kind="line", curves=curves,
     )  # fmt: skip

@@ -34,65 +34,65 @@ MOST_P_VALUES = 20_000
 ALPHA_GRID = np.round(np.concatenate([[0.01, 0.02, 0.03, 0.04], np.arange(0.05, 0.501, 0.025)]), 4)
 
 
-def coverage_counts(design: Design, level: Promise) -> States:
+def coverage_counts(design: Design, promise: Promise) -> States:
     """Covered and missed rows, of every size for sets of labels."""
-    if level.per_row:
+    if promise.per_row:
         return {}
     columns = ("covered", "size") if design.task == "classification" else ("covered",)
     return {"counts": table_of(*columns)}
 
 
-def marginal(m: Measurements, level: Promise) -> CheckResult:
+def marginal(m: Measurements, promise: Promise) -> CheckResult:
     """Marginal coverage against the promise, under the law of a finite calibration sample."""
-    if level.per_row or "cluster" in m.design.have:
-        return _side_by_side(m, level)
-    covered, *_, weights = m.result("counts", level)
+    if promise.per_row or "cluster" in m.design.have:
+        return _side_by_side(m, promise)
+    covered, *_, weights = m.result("counts", promise)
     estimate = coverage_of_rows(
-        covered, alpha=level.alpha, n_calibration=m.design.n_calibration, weights=weights,
-        confidence=m.confidence, name=f"coverage{level.tag}",
+        covered, alpha=promise.alpha, n_calibration=m.design.n_calibration, weights=weights,
+        confidence=m.confidence, name=f"coverage{promise.tag}",
     )  # fmt: skip
     result = replace(
-        _side(m, level, estimate, below=float(estimate) < level.promised),
-        rows=_missed(level, estimate, level.promised),
+        _side(m, promise, estimate, below=float(estimate) < promise.promised),
+        rows=_missed(promise, estimate, promise.promised),
     )
     several = m.sample.get("p_values") is not None or len(m.design.levels) > 1
     return replace(result, estimates=(estimate,), pictures=(by_alpha(m),) if several else ())
 
 
-def _side_by_side(m: Measurements, level: Promise) -> CheckResult:
+def _side_by_side(m: Measurements, promise: Promise) -> CheckResult:
     """The same for a probability per row, or rows that depend on each other, from the rows themselves."""
-    side = promise_rows(m, level)
+    side = promise_rows(m, promise)
     if side is None:
         return CheckResult(
             code="CAL101", title="under-coverage", question=QUESTION,
             not_applicable=NO_EXACT_TEST_SENTENCE,
         )  # fmt: skip
     promised = float(side.promised.mean())
-    estimate = coverage_of_promise(m, level, side)
-    result = _side(m, level, estimate, below=float(estimate) < promised, promised=promised)
-    if (certain := without_a_chance_to_miss(result, level, side)) is not None:
+    estimate = coverage_of_promise(m, promise, side)
+    result = _side(m, promise, estimate, below=float(estimate) < promised, promised=promised)
+    if (certain := without_a_chance_to_miss(result, promise, side)) is not None:
         return replace(certain, p_value=None, effect_high=None, estimates=(estimate,))
-    return replace(result, estimates=(estimate,), rows=_missed(level, estimate, promised))
+    return replace(result, estimates=(estimate,), rows=_missed(promise, estimate, promised))
 
 
-def _missed(level: Promise, estimate: Estimate, promised: float) -> Callable[[Rows], np.ndarray] | None:
+def _missed(promise: Promise, estimate: Estimate, promised: float) -> Callable[[Rows], np.ndarray] | None:
     """The rows that under-coverage is about; over-coverage is about all rows, not the missed ones."""
-    return (lambda rows: ~level.rows(rows)["covered"]) if float(estimate) < promised else None
+    return (lambda rows: ~promise.rows(rows)["covered"]) if float(estimate) < promised else None
 
 
-def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> Estimate:
+def coverage_of_promise(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate:
     """Share of promises that were kept, with the law of independent coins, or of clusters of rows."""
     hits, n = int(side.kept.sum()), len(side.kept)
     effect = side.design_effect
     low, high = side.share_interval(m.confidence)
     fields: dict[str, Any] = {
-        "name": level.name if level.per_row else f"coverage{level.tag}",
+        "name": promise.name if promise.per_row else f"coverage{promise.tag}",
         "value": hits / n, "low": low, "high": high, "confidence": m.confidence, "n": n,
         "details": {"covered": hits, "promised": float(side.promised.mean()), "design_effect": effect},
     }  # fmt: skip
     if side.cluster is not None:
         gap = replace(side, expected=side.promised)
-        p = gap.sign_test(lambda r: np.abs(r.sum(axis=1)), m.generator(f"clusters {level.key}"))
+        p = gap.sign_test(lambda r: np.abs(r.sum(axis=1)), m.generator(f"clusters {promise.key}"))
         how = f"share of rows, interval at the design effect of {effect:.3g}, test by signs of clusters"
         return Estimate(
             **fields, p_value=p, alternative="two-sided", method=how, reason=FEW_CLUSTERS if p is None else ""
@@ -111,20 +111,20 @@ def coverage_of_promise(m: Measurements, level: Promise, side: PromiseRows) -> E
 
 
 def _side(
-    m: Measurements, level: Promise, estimate: Estimate, *, below: bool, promised: float | None = None
+    m: Measurements, promise: Promise, estimate: Estimate, *, below: bool, promised: float | None = None
 ) -> CheckResult:
-    stated = level.promised if promised is None else promised
+    stated = promise.promised if promised is None else promised
     value, words = float(estimate), format_percent(stated)
     below_by = interval_of(estimate)
     ends = (stated - below_by[1], stated - below_by[0])
     low = ends[0] if below else -ends[1]
     # With few rows there is room on the other side, too.
     high = max(ends[1], -ends[0])
-    luck, cap = _calibration_luck(m, level, estimate)
-    promised_words = words if not level.per_row else f"{format_share(stated)} on average"
-    subject = f"The {level.noun}"
-    if level.kind == "stated":
-        mass = format_percent(1 - level.alpha)
+    luck, cap = _calibration_luck(m, promise, estimate)
+    promised_words = words if not promise.per_row else f"{format_share(stated)} on average"
+    subject = f"The {promise.noun}"
+    if promise.kind == "stated":
+        mass = format_percent(1 - promise.alpha)
         subject = f"Sets of the likeliest labels, whose stated probabilities reach {mass},"
     says = f"{subject} cover {format_share(value)} of the rows; {promised_words} was promised"
     ending = "." if below else ": they are larger than they need to be."
@@ -138,13 +138,13 @@ def _side(
         effect_low=low,
         effect_high=high,
         tolerance=tolerance_at(stated),
-        serious=SERIOUS * tolerance_at(level.alpha),
+        serious=SERIOUS * tolerance_at(promise.alpha),
         fault=says + ending + luck,
         clean=_clean_words(estimate, stated, f"{subject} cover {format_share(value)}", promised_words),
-        where=level.tag.strip(),
-        repair=repair_snippets.reconformalise(m.task, level.alpha),
+        where=promise.tag.strip(),
+        repair=repair_snippets.reconformalise(m.task, promise.alpha),
         cap=cap if below else "warning",
-        rows_needed=rows_for(level.alpha, tolerance_at(level.alpha), m.confidence),
+        rows_needed=rows_for(promise.alpha, tolerance_at(promise.alpha), m.confidence),
         details={"alpha": 1.0 - stated, "n_calibration": m.design.n_calibration},
     )
 
@@ -159,14 +159,14 @@ def _clean_words(estimate: Estimate, stated: float, says: str, promised: str) ->
     return f"{says}, as promised ({promised}) up to sampling noise."
 
 
-def _calibration_luck(m: Measurements, level: Promise, estimate: Estimate) -> tuple[str, str]:
+def _calibration_luck(m: Measurements, promise: Promise, estimate: Estimate) -> tuple[str, str]:
     """A healthy predictor conformalised on few rows misses by luck; without n_calibration, allow for it."""
-    if m.design.n_calibration is not None or estimate.p_value is None or level.per_row:
+    if m.design.n_calibration is not None or estimate.p_value is None or promise.per_row:
         return "", "issue"
-    if "cluster" in m.design.have or level.kind != "coverage":
+    if "cluster" in m.design.have or promise.kind != "coverage":
         return "", "issue"
     rows, hits = int(estimate.n or 0), int(estimate.details["covered"])
-    p = float(coverage_law(rows, level.alpha, ASSUMED_CALIBRATION).p_value(hits, "two-sided"))
+    p = float(coverage_law(rows, promise.alpha, ASSUMED_CALIBRATION).p_value(hits, "two-sided"))
     if p <= 0.01:
         return "", "issue"
     luck = (
@@ -176,7 +176,7 @@ def _calibration_luck(m: Measurements, level: Promise, estimate: Estimate) -> tu
     return luck, "warning"
 
 
-def uniformity(m: Measurements, level: None) -> CheckResult:
+def uniformity(m: Measurements, promise: None) -> CheckResult:
     """Whether too many p-values of the true labels are small."""
     rows = m.counted_rows()
     base = CheckResult(

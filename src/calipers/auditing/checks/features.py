@@ -26,8 +26,8 @@ from calipers.auditing.checks.excess_risk import (
 from calipers.auditing.checks.regions import FLAT, SUSPECT, described_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.parts import flat_p_values
 from calipers.auditing.promise import Promise
+from calipers.auditing.slices import flat_p_values
 from calipers.auditing.tolerances import (
     PART_TOLERANCE,
     rows_for,
@@ -59,35 +59,35 @@ FORESEEN = (
 )
 
 
-def ensemble_states(m: Measurements, level: Promise) -> States:
+def ensemble_states(m: Measurements, promise: Promise) -> States:
     """Models fitted on the sample, evaluated on all rows outside it; none where the sample is all rows."""
-    if level.per_row or level.two_sided or "cluster" in m.design.have:
+    if promise.per_row or promise.two_sided or "cluster" in m.design.have:
         return {}
-    covered = m.rows_at(level)["covered"]
+    covered = m.rows_at(promise)["covered"]
     if m.design.is_whole or int(np.count_nonzero(~covered)) < 2 * FEWEST_MISSES:
         return {}
     models = fit_fold_models(
-        m.features, covered, m.sample.weights, alpha=level.alpha, keys=m.sample.keys(),
+        m.features, covered, m.sample.weights, alpha=promise.alpha, keys=m.sample.keys(),
         threshold=m.threshold, seed=m.design.seed,
     )  # fmt: skip
     return {"ensemble": ExcessRiskState(models, m.design.seed, confidence=m.confidence)}
 
 
-def by_features(m: Measurements, level: Promise) -> CheckResult:
+def by_features(m: Measurements, promise: Promise) -> CheckResult:
     """Coverage of the rows that a classifier, fitted on other rows, expects to fare worst."""
-    if level.per_row or level.two_sided or "cluster" in m.design.have:
-        return excess_risk_at_promise(m, level)
-    covered = m.rows_at(level)["covered"]
+    if promise.per_row or promise.two_sided or "cluster" in m.design.have:
+        return excess_risk_at_promise(m, promise)
+    covered = m.rows_at(promise)["covered"]
     misses = int(np.count_nonzero(~covered))
     if misses < 2 * FEWEST_MISSES:
         reason = f"{format_rows(misses)} missed; {2 * FEWEST_MISSES} are needed to learn where misses happen."
         return CheckResult(
             code=CODE, title=TITLE, question=QUESTION, not_applicable=reason,
-            rows_needed=rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses),
+            rows_needed=rows_with(2 * FEWEST_MISSES, promise.alpha, m.n, misses),
         )  # fmt: skip
-    found = _cross_fitted(m, level) if m.design.is_whole else _outside_the_sample(m, level)
-    result = _with_place(m, level, _risk_result(m, level, found))
-    numbers = [replace(e, name=f"ert {key}{level.tag}") for key, e in found.excess_risk.items()]
+    found = _cross_fitted(m, promise) if m.design.is_whole else _outside_the_sample(m, promise)
+    result = _with_place(m, promise, _risk_result(m, promise, found))
+    numbers = [replace(e, name=f"ert {key}{promise.tag}") for key, e in found.excess_risk.items()]
     return replace(result, estimates=(*result.estimates, *numbers), pictures=(found.picture,))
 
 
@@ -119,10 +119,10 @@ class RiskyFifth:
     method: str
 
 
-def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
+def _cross_fitted(m: Measurements, promise: Promise) -> RiskyFifth:
     """Each half of the rows, marked by a model fitted on the other."""
-    rows, rng = m.rows_at(level), m.generator(f"{CODE}{level.tag}")
-    covered, half, p_values = rows["covered"], m.half(f"{CODE}{level.tag}"), []
+    rows, rng = m.rows_at(promise), m.generator(f"{CODE}{promise.tag}")
+    covered, half, p_values = rows["covered"], m.half(f"{CODE}{promise.tag}"), []
     picked, given = np.zeros(rows.n, dtype=bool), Weights.check(rows.weights, rows.n)
     for train, test in ((half, ~half), (~half, half)):
         picked[test] = pick_worst(m.features, covered, train, test, rng, quick=m.design.quick)
@@ -136,20 +136,20 @@ def _cross_fitted(m: Measurements, level: Promise) -> RiskyFifth:
         some = rng.choice(rows.n, QUICK_ROWS, replace=False)
         rows, features = rows.take(some), features.take(some)
     table = ert_table(
-        features, rows["covered"], alpha=level.alpha, losses=("l1", "l2"), null="flat",
-        sample_weight=rows.weights, confidence=m.confidence, random_state=m.generator(f"ERT{level.tag}"),
+        features, rows["covered"], alpha=promise.alpha, losses=("l1", "l2"), null="flat",
+        sample_weight=rows.weights, confidence=m.confidence, random_state=m.generator(f"ERT{promise.tag}"),
         **models(m),
     )  # fmt: skip
     expected = np.asarray(table["l1"].details["predictions"])
     return RiskyFifth(
         counts=counts, p_value=None if np.isnan(p) else min(1.0, p), stated=stated,
-        excess_risk=table, picture=_tenths_picture(expected, rows, level, m.confidence), method=HALVES,
+        excess_risk=table, picture=_tenths_picture(expected, rows, promise, m.confidence), method=HALVES,
     )  # fmt: skip
 
 
-def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
+def _outside_the_sample(m: Measurements, promise: Promise) -> RiskyFifth:
     """All rows outside the sample, marked by models fitted on it."""
-    ensemble: ExcessRiskState = m.result("ensemble", level)
+    ensemble: ExcessRiskState = m.result("ensemble", promise)
     counts = ensemble.picked_counts()
     p = float(flat_p_values(counts)[0]) if counts.totals.all() else np.nan
     has_sets = m.sample.get("probabilities") is not None and m.task == "classification"
@@ -158,11 +158,11 @@ def _outside_the_sample(m: Measurements, level: Promise) -> RiskyFifth:
         counts=counts, p_value=None if np.isnan(p) else p,
         stated=float(ensemble.stated / max(1e-300, counts.totals[0])) if has_sets else None,
         excess_risk=ensemble.table(),
-        picture=expectation_picture(expected / mass, covered, mass, level, m.confidence), method=OUTSIDE,
+        picture=expectation_picture(expected / mass, covered, mass, promise, m.confidence), method=OUTSIDE,
     )  # fmt: skip
 
 
-def _tenths_picture(expected: np.ndarray, rows: Rows, level: Promise, confidence: float) -> Picture:
+def _tenths_picture(expected: np.ndarray, rows: Rows, promise: Promise, confidence: float) -> Picture:
     order = np.argsort(expected, kind="stable")
     parts = np.array_split(order, min(10, len(expected)))
     tenth = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -171,11 +171,11 @@ def _tenths_picture(expected: np.ndarray, rows: Rows, level: Promise, confidence
         np.bincount(tenth, weights=x[order], minlength=len(parts))
         for x in (mass * rows["covered"], mass, mass * expected)
     )
-    return expectation_picture(total / weight, covered, weight, level, confidence)
+    return expectation_picture(total / weight, covered, weight, promise, confidence)
 
 
 def expectation_picture(
-    means: np.ndarray, hits: np.ndarray, rows: np.ndarray, level: Promise, confidence: float
+    means: np.ndarray, hits: np.ndarray, rows: np.ndarray, promise: Promise, confidence: float
 ) -> Picture:
     """Coverage of parts of the rows against what was expected of them."""
     low, high = (np.asarray(end) for end in clopper_pearson(hits, rows, confidence=confidence))
@@ -185,11 +185,11 @@ def expectation_picture(
         y_label="observed coverage", method="tenths of the rows by out-of-fold prediction, Clopper-Pearson",
     )  # fmt: skip
     return Picture(
-        name=f"coverage_by_expectation{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Observed against predicted coverage{level.tag}",
+        name=f"coverage_by_expectation{promise.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Observed against predicted coverage{promise.tag}",
         caption="Rows sorted by the coverage that a model of their features predicts, in tenths. If coverage "
         "is the same everywhere the points scatter around the promise; points that rise are a fault.",
-        kind="points", curves=(curve,), reference=level.promised,
+        kind="points", curves=(curve,), reference=promise.promised,
     )  # fmt: skip
 
 
@@ -231,26 +231,26 @@ def _stated(picked: Rows) -> float | None:
     return float(np.average(np.sum(P * sets, axis=1), weights=picked.weights))
 
 
-def _is_foreseen(found: RiskyFifth, level: Promise, high: float) -> bool:
+def _is_foreseen(found: RiskyFifth, promise: Promise, high: float) -> bool:
     """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
 
     A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha at every x. Where the
     probabilities foresee what happens, the predictor is coarse, not wrong.
     """
-    return found.stated is not None and found.stated <= high + tolerance_at(level.alpha)
+    return found.stated is not None and found.stated <= high + tolerance_at(promise.alpha)
 
 
-def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckResult:
+def _risk_result(m: Measurements, promise: Promise, found: RiskyFifth) -> CheckResult:
     """What the coverage of the rows picked as risky, and of the others, says."""
     counts, p = found.counts, found.p_value
     low, high = (float(end[0]) for end in counts.interval(m.confidence))
     share, others = (float(x) for x in counts.shares)
-    foreseen = _is_foreseen(found, level, high)
-    tolerance = PART_TOLERANCE * tolerance_at(level.alpha)
-    owed = min(level.promised, others)
+    foreseen = _is_foreseen(found, promise, high)
+    tolerance = PART_TOLERANCE * tolerance_at(promise.alpha)
+    owed = min(promise.promised, others)
     evidence = Estimate(
-        name=f"coverage where it is expected to be worst{level.tag}", value=float(share), low=low, high=high,
-        confidence=m.confidence, n=float(counts.effective[0]), p_value=p, alternative="less",
+        name=f"coverage where it is expected to be worst{promise.tag}", value=float(share), low=low,
+        high=high, confidence=m.confidence, n=float(counts.effective[0]), p_value=p, alternative="less",
         method=found.method,
         reason="" if p is not None else NO_EXACT_TEST,
         details={"hits": counts.hits, "rows": counts.totals, "null_subject": FLAT},
@@ -266,29 +266,29 @@ def _risk_result(m: Measurements, level: Promise, found: RiskyFifth) -> CheckRes
         effect_high=owed - low,
         tolerance=tolerance,
         fault=f"In the 20 % of rows with the lowest predicted coverage (by a model of the features, fitted "
-        f"on other rows) the {m.noun} cover {format_share(share)}; {format_percent(level.promised)} was "
+        f"on other rows) the {m.noun} cover {format_share(share)}; {format_percent(promise.promised)} was "
         f"promised, and the other rows reach {format_share(others)}." + (FORESEEN if foreseen else ""),
         cap="warning" if foreseen else "issue",
         clean="The features do not clearly tell which rows will be missed.",
-        repair=repair_snippets.by_group(m.task, level.alpha),
-        rows_needed=int(np.ceil(rows_for(level.alpha, tolerance, m.confidence) / PICKED)),
+        repair=repair_snippets.by_group(m.task, promise.alpha),
+        rows_needed=int(np.ceil(rows_for(promise.alpha, tolerance, m.confidence) / PICKED)),
         estimates=(evidence,),
-        details={"alpha": level.alpha, "shortfall": float(level.promised - share)},
+        details={"alpha": promise.alpha, "shortfall": float(promise.promised - share)},
     )
 
 
-def _with_place(m: Measurements, level: Promise, result: CheckResult) -> CheckResult:
+def _with_place(m: Measurements, promise: Promise, result: CheckResult) -> CheckResult:
     """The result with the worst place, when it is suspect and a search of the sample finds one."""
     suspect = result.p_value is not None and result.p_value < SUSPECT and (result.effect or 0.0) > 0
     if not suspect or m.sample.is_weighted:
         return result
-    if (found := described_region(m, level)) is None:
+    if (found := described_region(m, promise)) is None:
         return result
     (rule, conditions), is_confirmed = found
     lead = "Worst where " if is_confirmed else DESCRIBED
     place = f" {lead}{rule} ({format_share(region_mask(m.sample, conditions).mean(), 0)} of the rows)."
     return replace(
-        result, where=f"{rule}{level.tag}", fault=result.fault + place,
+        result, where=f"{rule}{promise.tag}", fault=result.fault + place,
         rows=lambda rows: region_mask(rows, conditions),
         details=dict(result.details) | {"place": place},
     )  # fmt: skip
@@ -313,7 +313,7 @@ CHECKS = (
         question="probabilities",
         needs=("X",),
         add=_ADD,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="features",
         read=by_features,
         on_sample=True,

@@ -74,7 +74,7 @@ def _fine_losses(rows: Rows) -> np.ndarray:
     return np.asarray(np.round(score_rows(rows)["brier_score"], 12))
 
 
-def next_batch(m: Measurements, level: None) -> CheckResult:
+def next_batch(m: Measurements, promise: None) -> CheckResult:
     """The mean loss of the next batch of rows, and whether losses change along the file."""
     timed = "time" in m.design.have
     title = "losses drift with time" if timed else "losses change along the file"

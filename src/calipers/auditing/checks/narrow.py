@@ -12,7 +12,8 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.measurements import NO_EXACT_TEST, Design, Level, Measurements
+from calipers.auditing.measurements import NO_EXACT_TEST, Design, Measurements
+from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import Saving, rivals_of, saving_of
 from calipers.auditing.severity import LEVEL
 from calipers.auditing.slice_coverage import FEWEST_ROWS, feature_slices, stated_slices
@@ -41,19 +42,19 @@ class Sizes:
     numbers: Sequence[Estimate] = ()
 
 
-def size_states(design: Design, level: Level) -> States:
+def size_states(design: Design, promise: Promise) -> States:
     """Sizes of all predictions, and the ten criteria where there are p-values."""
     states: States = (
-        {"widths": WidthState()} if design.task == "regression" else coverage_counts(design, level)
+        {"widths": WidthState()} if design.task == "regression" else coverage_counts(design, promise)
     )
     if "p_values" in design.have:
-        states["efficiency"] = state_of("efficiency", alpha=level.alpha, confidence=design.confidence)
+        states["efficiency"] = state_of("efficiency", alpha=promise.alpha, confidence=design.confidence)
     return states
 
 
-def silent(m: Measurements, level: Level) -> CheckResult:
+def silent(m: Measurements, promise: Promise) -> CheckResult:
     """Predictions that say nothing: every label, none, or an infinite interval."""
-    sizes = _sizes(m, level)
+    sizes = _sizes(m, promise)
     counts = sizes.silent
     fields = share_fields(counts, m.confidence)
     share, low = fields["value"], fields["low"]
@@ -63,7 +64,7 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         hits, rows = counts.hits[0], counts.totals[0]
         p, reason = float(binomial_p_value(hits, rows, SILENT, alternative="greater")), ""
     evidence = Estimate(
-        name=f"share of {kind}{level.tag}", **fields, p_value=p, alternative="greater", reason=reason,
+        name=f"share of {kind}{promise.tag}", **fields, p_value=p, alternative="greater", reason=reason,
         method=f"share of rows, Clopper-Pearson interval, binomial test against {SILENT:g}",
         details={"null_subject": f"a share of at most {format_percent(SILENT)}"},
     )  # fmt: skip
@@ -77,20 +78,20 @@ def silent(m: Measurements, level: Level) -> CheckResult:
         effect_low=low - SILENT,
         fault=f"{format_share(share)} of the predictions say nothing ({kind}). {sizes.words}{sizes.advice}",
         clean=sizes.words,
-        repair=repair_snippets.reconformalise(m.task, level.alpha),
+        repair=repair_snippets.reconformalise(m.task, promise.alpha),
         cap="warning" if m.task == "regression" else "note",
         estimates=(evidence, *sizes.numbers),
         # Sizes alone do not say whether smaller ones would do: that is earned by a comparison.
-        details={"alpha": level.alpha, "descriptive": True},
+        details={"alpha": promise.alpha, "descriptive": True},
     )
 
 
-def _sizes(m: Measurements, level: Level) -> Sizes:
-    return _widths(m, level) if m.task == "regression" else _set_sizes(m, level)
+def _sizes(m: Measurements, promise: Promise) -> Sizes:
+    return _widths(m, promise) if m.task == "regression" else _set_sizes(m, promise)
 
 
-def _widths(m: Measurements, level: Level) -> Sizes:
-    widths: WidthState = m.result("widths", level)
+def _widths(m: Measurements, promise: Promise) -> Sizes:
+    widths: WidthState = m.result("widths", promise)
     if not widths.width.n:
         return Sizes(silent=widths.infinite, words="Every interval is infinite.")
     spread = float(np.sqrt(widths.outcome.squares / widths.outcome.n))
@@ -98,24 +99,24 @@ def _widths(m: Measurements, level: Level) -> Sizes:
         f"The intervals are {format_number(widths.width.mean)} wide on average; "
         f"the outcomes have a standard deviation of {format_number(spread, spread / 10)}."
     )
-    mean = mean_estimate(widths.width, name=f"mean width{level.tag}", confidence=m.confidence)
+    mean = mean_estimate(widths.width, name=f"mean width{promise.tag}", confidence=m.confidence)
     return Sizes(silent=widths.infinite, words=words, numbers=[mean])
 
 
-def _set_sizes(m: Measurements, level: Level) -> Sizes:
-    _, size, weights = m.result("counts", level)
+def _set_sizes(m: Measurements, promise: Promise) -> Sizes:
+    _, size, weights = m.result("counts", promise)
     n_classes = len(m.classes)
     silent = ShareCounts.of((size == n_classes) | (size == 0), weights)
     limits = {"mean size": (0.0, float(n_classes)), "empty sets": (0.0, 1.0)}
     named = {"mean size": size.astype(float), "empty sets": (size == 0).astype(float)}
     numbers = [
         mean_estimate(
-            x, weights=weights, name=f"{name}{level.tag}", confidence=m.confidence, limits=limits[name]
+            x, weights=weights, name=f"{name}{promise.tag}", confidence=m.confidence, limits=limits[name]
         )
         for name, x in named.items()
     ]
-    if (table := m.result("efficiency", level)) is not None:
-        numbers += [replace(found, name=f"efficiency {key}{level.tag}") for key, found in table.items()]
+    if (table := m.result("efficiency", promise)) is not None:
+        numbers += [replace(found, name=f"efficiency {key}{promise.tag}") for key, found in table.items()]
     empty, single = (float(weights.mass[size == k].sum()) / weights.total for k in (0, 1))
     none = f" and {format_share(empty, 0)} none" if empty >= 0.005 else ""
     words = (
@@ -136,11 +137,11 @@ def _empty_advice(empty_share: float, mean_size: float) -> str:
     )
 
 
-def smaller_exist(m: Measurements, level: Level) -> CheckResult:
+def smaller_exist(m: Measurements, promise: Promise) -> CheckResult:
     """Whether another way to predict covers as often with smaller sets or intervals."""
     title = f"{'narrower' if m.task == 'regression' else 'smaller'} {m.noun} exist"
     base = CheckResult(code="CAL302", title=title, question=QUESTION, cap="warning")
-    rows = m.rows_at(level)
+    rows = m.rows_at(promise)
     finite = np.isfinite(rows["size"])
     if np.count_nonzero(finite) < FEWEST_ROWS:
         return replace(
@@ -149,24 +150,24 @@ def smaller_exist(m: Measurements, level: Level) -> CheckResult:
             rows_needed=FEWEST_ROWS if rows.n < FEWEST_ROWS else None,
         )
     rows = rows.take(finite)
-    rivals = rivals_of(m, level, rows)
+    rivals = rivals_of(m, promise, rows)
     slices = stated_slices(rows) | feature_slices(rows)
-    found = [s for rival in rivals if (s := saving_of(rival, rows, level.promised, slices)) is not None]
+    found = [s for rival in rivals if (s := saving_of(rival, rows, promise.promised, slices)) is not None]
     counting = [saving for saving in found if not saving.is_worse]
     if not counting and not any(saving.is_worse for saving in found):
         return replace(base, not_applicable=nothing_to_compare(m))
     best = max(counting, key=_surely_saved, default=None)
-    result = _read_saving(m, level, base, best, len(found))
+    result = _read_saving(m, promise, base, best, len(found))
     if not _is_clear(result) and all(saving.rival.is_itself for saving in found):
         return replace(base, not_applicable=nothing_to_compare(m))
-    numbers = tuple(_estimate(saving, m, level, len(found)) for saving in found)
+    numbers = tuple(_estimate(saving, m, promise, len(found)) for saving in found)
     traded = max((saving for saving in found if saving.is_worse), key=_surely_saved, default=None)
     return replace(
         result,
-        clean=_sizes(m, level).words + _tried(m, found) + _trade_off(m, traded),
+        clean=_sizes(m, promise).words + _tried(m, found) + _trade_off(m, traded),
         estimates=numbers,
         details={
-            "alpha": level.alpha,
+            "alpha": promise.alpha,
             "rivals": {s.rival.name: {"saved": s.share, "worse_in_worst_slice": s.is_worse} for s in found},
         },
     )
@@ -188,14 +189,14 @@ def _is_clear(result: CheckResult) -> bool:
     return result.p_value is not None and result.p_value <= LEVEL
 
 
-def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Estimate:
+def _estimate(saving: Saving, m: Measurements, promise: Promise, rivals: int) -> Estimate:
     half = normal_quantile(m.confidence) * saving.std_error
     error, share = saving.std_error, saving.share
     p = float(ndtr(-(share - SAVING) / error)) if error > 0 else float(share <= SAVING)
     return Estimate(
-        name=f"size saved by {saving.rival.name}{level.tag}", value=share, std_error=error, low=share - half,
-        high=share + half, confidence=m.confidence, n=saving.n, p_value=max(min(1.0, p * rivals), _TINY),
-        alternative="greater",
+        name=f"size saved by {saving.rival.name}{promise.tag}", value=share, std_error=error,
+        low=share - half, high=share + half, confidence=m.confidence, n=saving.n,
+        p_value=max(min(1.0, p * rivals), _TINY), alternative="greater",
         method="mean paired difference of sizes at equal coverage over the mean size, with the error of "
         f"the rival's threshold; test against {SAVING:g}, corrected for {rivals} rivals",
         details={
@@ -208,14 +209,14 @@ def _estimate(saving: Saving, m: Measurements, level: Level, rivals: int) -> Est
 
 
 def _read_saving(
-    m: Measurements, level: Level, base: CheckResult, best: Saving | None, rivals: int
+    m: Measurements, promise: Promise, base: CheckResult, best: Saving | None, rivals: int
 ) -> CheckResult:
     """What the largest saving of a rival that is no worse in its worst slice says."""
     if best is None:
         return replace(base, p_value=1.0)
-    evidence = _estimate(best, m, level, rivals)
+    evidence = _estimate(best, m, promise, rivals)
     narrower = "narrower" if m.task == "regression" else "smaller"
-    reached = "as promised" if best.wanted == level.promised else "as often"
+    reached = "as promised" if best.wanted == promise.promised else "as often"
     return replace(
         base,
         evidence=evidence,
@@ -226,15 +227,15 @@ def _read_saving(
         tolerance=SAVING,
         fault=f"{best.rival.words} would cover {reached} ({format_share(best.wanted)}) with {m.noun} "
         f"{format_share(best.share, 0)} {narrower} on average, and would be no worse in the worst slice.",
-        repair=_narrower_repair(m, level, best),
+        repair=_narrower_repair(m, promise, best),
         rows_needed=int(np.ceil(m.n * (2 * best.std_error / SAVING) ** 2)),
     )
 
 
-def _narrower_repair(m: Measurements, level: Level, best: Saving) -> str:
+def _narrower_repair(m: Measurements, promise: Promise, best: Saving) -> str:
     if best.rival.is_itself:
-        return repair_snippets.reconformalise(m.task, level.alpha)
-    return repair_snippets.narrower(m.task, level.alpha)
+        return repair_snippets.reconformalise(m.task, promise.alpha)
+    return repair_snippets.narrower(m.task, promise.alpha)
 
 
 def _tried(m: Measurements, found: Sequence[Saving]) -> str:

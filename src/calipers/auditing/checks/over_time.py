@@ -18,6 +18,7 @@ from calipers.auditing.severity import SERIOUS
 from calipers.auditing.tolerances import COMMON, tolerance_at
 from calipers.displays.curves import are_dates
 from calipers.inference import clopper_pearson, normal_quantile, sidak_confidence
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs.rows import Rows
 from calipers.metrics import change_over_time
 from calipers.results import Curve, Estimate
@@ -35,7 +36,6 @@ _PLACES = 10
 # A stretch of time may miss the promise by this many tolerances of the whole before action is called for.
 TIME_TOLERANCE = 1.5
 _PIECES = 20
-_NULL_LEVEL = 0.95
 FEWEST_ROWS = 40
 # Date, hour and minute, and seconds that are not 0.
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0*)?(?![\d.])|(:\d\d(?:\.\d+)?))?")
@@ -58,7 +58,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         return CheckResult(**base, not_applicable="All rows have one time; there is nothing to compare.")
     change = change_over_time(
         side.kept, times, alpha=1.0 - side.promised if promise.per_row else promise.alpha,
-        random_state=m.generator(f"{code}{promise.key}"),
+        n_draws=promise.n_draws, random_state=m.generator(f"{code}{promise.key}"),
     )  # fmt: skip
     p = change.p_value if side.cluster is None else _clustered(m, promise, side)
     picture = _picture(m, promise, side, times, base)
@@ -239,13 +239,13 @@ def _picture(
     centres = np.array([np.median(side.rows["time"][piece]) for piece in pieces])
     dated = are_dates(side.rows["time"])
     noise = np.array([np.sqrt(np.sum(t * (1 - t))) / len(t) for t in (side.promised[p] for p in pieces)])
-    band = normal_quantile(_NULL_LEVEL) * np.sqrt(side.design_effect) * noise
+    band = normal_quantile(NULL_LEVEL) * np.sqrt(side.design_effect) * noise
     curve = Curve(
         name=f"{promise.name} over time",
         x=centres / 1e6 if dated else centres,
         y=np.array([gap + shift for gap, _ in gaps]), low=np.array([ends[0] + shift for _, ends in gaps]),
         high=np.array([ends[1] + shift for _, ends in gaps]), confidence=m.confidence, x_label="time",
-        y_label=what, null_level=_NULL_LEVEL,
+        y_label=what, null_level=NULL_LEVEL,
         null_low=np.maximum(shift - band, -1.0), null_high=np.minimum(shift + band, 1.0),
         method="pieces of equally many rows, Clopper-Pearson; normal band of kept promises",
         details={"dates": dated, "rows": np.array([len(piece) for piece in pieces])},

@@ -29,7 +29,7 @@ MOST_DRAWN_ROWS = 20_000
 MOST_POINTS = 400
 
 
-def top_states(design: Design, level: None) -> States:
+def top_states(design: Design, promise: None) -> States:
     """The calibration error of the top label, and how often it is right."""
     if "probabilities" not in design.have:
         return {}
@@ -37,7 +37,7 @@ def top_states(design: Design, level: None) -> States:
     return {"top": CalibrationState(options, column="top"), "right": table_of("top_is_right")}
 
 
-def top_label(m: Measurements, level: None) -> CheckResult:
+def top_label(m: Measurements, promise: None) -> CheckResult:
     """The largest probability of every row, read as the chance that its label is the right one."""
     right, counts = m.result("right")
     estimate = replace(m.result("top"), name="calibration error of the top label")
@@ -171,14 +171,14 @@ def _few_points(curve: Curve) -> Curve:
     return replace(curve, **thin, details={} if mass is None else {"mass": [mass[i] for i in keep]})
 
 
-def class_states(design: Design, level: None) -> States:
+def class_states(design: Design, promise: None) -> States:
     """The calibration error of the second of two classes, or of the worst of several."""
     options = CalibrationOptions(confidence=design.confidence, random_state=design.generator("CAL503"))
     two = len(design.classes) == 2
     return {"classes": CalibrationState(options, column=1) if two else ClasswiseState(options, "max")}
 
 
-def single_classes(m: Measurements, level: None) -> CheckResult:
+def single_classes(m: Measurements, promise: None) -> CheckResult:
     """Every class's own probability against its own frequency: the worst class, corrected for all."""
     estimate = m.result("classes")
     worst = m.classes[1] if len(m.classes) == 2 else estimate.details["class"]

@@ -44,23 +44,23 @@ NO_WEIGHTS = (
 )
 
 
-def by_regions(m: Measurements, level: Promise) -> CheckResult:
+def by_regions(m: Measurements, promise: Promise) -> CheckResult:
     """The worst region that a search on one half of the rows finds, measured on the other half."""
     base = CheckResult(code=CODE, title=TITLE, question=QUESTION)
-    if level.per_row or "cluster" in m.design.have:
+    if promise.per_row or "cluster" in m.design.have:
         return replace(base, not_applicable="The worst region is named with CAL202.")
     if m.sample.is_weighted:
         return replace(base, not_applicable=NO_WEIGHTS)
-    misses = int(np.count_nonzero(~m.rows_at(level)["covered"]))
+    misses = int(np.count_nonzero(~m.rows_at(promise)["covered"]))
     if misses < 2 * FEWEST_MISSES:
         said = f"{format_rows(misses)} missed: too few to search for regions."
-        needed = rows_with(2 * FEWEST_MISSES, level.alpha, m.n, misses)
+        needed = rows_with(2 * FEWEST_MISSES, promise.alpha, m.n, misses)
         return replace(base, not_applicable=said, rows_needed=needed)
-    under = regions_below(m, level)
+    under = regions_below(m, promise)
     clean = "No region of the features is clearly covered less often than the rest."
     if not under:
         return replace(base, p_value=1.0, clean=clean)
-    return _result(m, level, worst_rule(under), under, clean)
+    return _result(m, promise, worst_rule(under), under, clean)
 
 
 def smallest_mass(rows: int) -> float:
@@ -74,43 +74,51 @@ def smallest_mass(rows: int) -> float:
     return min(_MOST, max(_LEAST, _FEWEST_ROWS / max(1, rows)))
 
 
-def regions_below(m: Measurements, level: Promise) -> dict[str, Estimate]:
+def regions_below(m: Measurements, promise: Promise) -> dict[str, Estimate]:
     """Rule -> coverage of the regions found to lie below all rows; searched once for every check."""
-    return m.kept(f"regions{level.tag}", lambda: _search(m, level))
+    return m.kept(f"regions{promise.tag}", lambda: _search(m, promise))
 
 
 def deviating_region(
-    m: Measurements, level: Promise, side: PromiseRows
+    m: Measurements, promise: Promise, side: PromiseRows
 ) -> tuple[Region, Estimate | None] | None:
     """The region in which a promise is kept least well, and what rows that did not choose it confirm of it.
 
     What is too much is a fault of probabilities and quantiles, not of coverage.
     """
-    features = check_features(side.rows.given["X"])
-    alpha = 1.0 - side.expected if level.per_row else float(1.0 - side.expected[0])
-    if side.cluster is None:
-        table = failing_regions(
-            features, side.kept, alpha=alpha, min_mass=smallest_mass(len(side.kept)), keep="all",
-            confidence=m.confidence, random_state=m.generator(f"{CODE}{level.key}"),
-        )  # fmt: skip
-        rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
-        if table and (table[rule].p_value or 1.0) <= SUSPECT:
-            return (rule, table[rule].details["conditions"]), table[rule]
+    measured = clearest_region(m, promise, side)
+    if measured is not None and (measured.p_value or 1.0) <= SUSPECT:
+        return (measured.name, measured.details["conditions"]), measured
     found = best_rule(
-        features, side.kept, alpha, min_mass=smallest_mass(len(side.kept)), below=not level.two_sided
-    )
+        check_features(side.rows.given["X"]), side.kept, _allowed(promise, side),
+        min_mass=smallest_mass(len(side.kept)), below=not promise.two_sided,
+    )  # fmt: skip
     return None if found is None else (found, None)
 
 
-def described_region(m: Measurements, level: Promise) -> tuple[Region, bool] | None:
+def clearest_region(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate | None:
+    """Of the regions that one half of the rows finds the one that the other half confirms best."""
+    table = failing_regions(
+        check_features(side.rows.given["X"]), side.kept, alpha=_allowed(promise, side),
+        min_mass=smallest_mass(len(side.kept)), keep="all", cluster=side.cluster, confidence=m.confidence,
+        random_state=m.generator(f"{CODE}{promise.key}"),
+    )  # fmt: skip
+    return min(table.values(), key=lambda found: found.p_value or 1.0, default=None)
+
+
+def _allowed(promise: Promise, side: PromiseRows) -> float | np.ndarray:
+    return 1.0 - side.expected if promise.per_row else float(1.0 - side.expected[0])
+
+
+def described_region(m: Measurements, promise: Promise) -> tuple[Region, bool] | None:
     """The region of low coverage and whether other rows confirm it; else what describes all rows best."""
-    under = regions_below(m, level)
+    under = regions_below(m, promise)
     if under:
         rule = worst_rule(under)
         if (under[rule].p_value or 1.0) <= SUSPECT:
             return (rule, under[rule].details["conditions"]), True
-    covered = m.rows_at(level)["covered"]
-    alpha = 1.0 - min(level.promised, float(covered.mean()))
+    covered = m.rows_at(promise)["covered"]
+    alpha = 1.0 - min(promise.promised, float(covered.mean()))
     if alpha == 1.0:
         return None
     found = best_rule(m.features, covered, alpha, min_mass=smallest_mass(len(covered)), below=True)
@@ -127,31 +135,31 @@ def worst_rule(under: dict[str, Estimate]) -> str:
     return min(under, key=lambda key: (under[key].p_value or 1.0, float(under[key])))
 
 
-def _search(m: Measurements, level: Promise) -> dict[str, Estimate]:
+def _search(m: Measurements, promise: Promise) -> dict[str, Estimate]:
     # Regions are compared with what all rows reach: a wrong level is the first question, not this one.
-    covered = m.rows_at(level)["covered"]
-    reference = 1.0 - min(level.promised, float(covered.mean()))
+    covered = m.rows_at(promise)["covered"]
+    reference = 1.0 - min(promise.promised, float(covered.mean()))
     if reference == 1.0:  # nothing is covered anywhere: no region lies below the rest
         return {}
     table = failing_regions(
         m.features, covered, alpha=reference, min_mass=smallest_mass(len(covered)), keep="all",
-        confidence=m.confidence, random_state=m.generator(f"{CODE}{level.tag}"),
+        confidence=m.confidence, random_state=m.generator(f"{CODE}{promise.tag}"),
     )  # fmt: skip
     return {rule: found for rule, found in table.items() if float(found) < 1.0 - reference}
 
 
 def _result(
-    m: Measurements, level: Promise, rule: str, under: dict[str, Estimate], clean: str
+    m: Measurements, promise: Promise, rule: str, under: dict[str, Estimate], clean: str
 ) -> CheckResult:
     found = under[rule]
     low, high = interval_of(found)
-    rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(level.alpha)
-    owed = min(level.promised, float(m.rows_at(level)["covered"].mean()))
-    subject = {} if owed == level.promised else {"null_subject": FLAT}
+    rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(promise.alpha)
+    owed = min(promise.promised, float(m.rows_at(promise)["covered"].mean()))
+    subject = {} if owed == promise.promised else {"null_subject": FLAT}
     evidence = Estimate(
         **(
             found.to_dict()
-            | {"name": f"coverage where {rule}{level.tag}", "details": dict(found.details) | subject}
+            | {"name": f"coverage where {rule}{promise.tag}", "details": dict(found.details) | subject}
         )
     )
     return CheckResult(
@@ -165,34 +173,38 @@ def _result(
         effect_high=owed - low,
         tolerance=tolerance,
         fault=f"Where {rule} the {m.noun} cover {format_share(float(found))} of {rows:.0f} held-out "
-        f"rows; {format_percent(level.promised)} was promised.",
+        f"rows; {format_percent(promise.promised)} was promised.",
         clean=clean,
-        where=f"{rule}{level.tag}",
+        where=f"{rule}{promise.tag}",
         # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
         cap="issue" if m.sample.get("probabilities") is None else "warning",
-        repair=repair_snippets.by_group(m.task, level.alpha),
-        rows_needed=int(np.ceil(m.n * rows_for(level.alpha, tolerance, m.confidence) / max(1.0, rows))),
+        repair=repair_snippets.by_group(m.task, promise.alpha),
+        rows_needed=int(np.ceil(m.n * rows_for(promise.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),
-        pictures=(_picture(under, level, m.confidence),),
+        pictures=(_picture(under, promise, m.confidence),),
         rows=lambda rows: region_mask(rows, found.details["conditions"]),
-        details={"alpha": level.alpha, "regions": list(under), "shortfall": level.promised - float(found)},
+        details={
+            "alpha": promise.alpha,
+            "regions": list(under),
+            "shortfall": promise.promised - float(found),
+        },
     )
 
 
-def _picture(under: dict[str, Estimate], level: Promise, confidence: float) -> Picture:
+def _picture(under: dict[str, Estimate], promise: Promise, confidence: float) -> Picture:
     shown = sorted(under, key=lambda rule: float(under[rule]))
     ends = np.array([interval_of(under[rule]) for rule in shown])
     curve = Curve(
-        name=f"coverage by region{level.tag}", x=np.arange(len(shown), dtype=float),
+        name=f"coverage by region{promise.tag}", x=np.arange(len(shown), dtype=float),
         y=np.array([float(under[rule]) for rule in shown]), low=ends[:, 0], high=ends[:, 1],
         confidence=confidence, x_label="region", y_label="coverage",
         method="rules found on one half of the rows, coverage of the other half, simultaneous intervals",
     )  # fmt: skip
     return Picture(
-        name=f"coverage_by_region{level.tag}".replace(" ", "_"), question=QUESTION,
-        title=f"Regions with low coverage{level.tag}",
+        name=f"coverage_by_region{promise.tag}".replace(" ", "_"), question=QUESTION,
+        title=f"Regions with low coverage{promise.tag}",
         caption="Rules found on one half of the rows and measured on the other; the line is the promise. The "
-        "table has the rules in full.", kind="intervals", curves=(curve,), reference=level.promised,
+        "table has the rules in full.", kind="intervals", curves=(curve,), reference=promise.promised,
         labels=tuple(shown),
     )  # fmt: skip
 

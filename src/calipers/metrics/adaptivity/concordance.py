@@ -10,6 +10,7 @@ from scipy import special
 from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import RowCorrelation, SimulatedLaw, effective_quantile
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_confidence, check_count
 from calipers.metrics.adaptivity.size_and_difficulty import difficulty_columns, repeated
 from calipers.metrics.entry import MetricEntry
@@ -17,7 +18,6 @@ from calipers.metrics.equal_values import EQUAL
 from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 # Sums of whole numbers below this are exact in single precision.
 _EXACT_IN_SINGLE = 2.0**24
 # With so many times more rows than a pair holds pairs are sparse. Numbers of a dense product made at once;
@@ -207,7 +207,7 @@ def _estimate(
     draws, value = hits.size, float(np.mean(hits))
     monte_carlo = float(np.sqrt(value * (1 - value) / draws))
     error = float(np.hypot(row_error, monte_carlo))
-    fields = law.estimate_fields(int(hits.sum()), level=_NULL_LEVEL)
+    fields = law.estimate_fields(int(hits.sum()), level=NULL_LEVEL)
     fields["null_high"] = fields["null_high"] / draws
     low, high, reason = _interval(value, error, line.rows, draws, confidence)
     return Estimate(

@@ -19,13 +19,12 @@ from calipers.inference import (
     ViolationLaw,
     sidak_confidence,
 )
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import Weights, check_confidence
 from calipers.metrics.adaptivity.binning import Binned
 from calipers.metrics.promised_rows import PromisedRows, check_thresholds
 from calipers.metrics.strata_null import StrataNull, coverage_laws
 from calipers.results import Estimate
-
-_NULL_LEVEL = 0.95
 
 
 def bins_null(
@@ -113,7 +112,7 @@ def worst_estimate(
     ends = counts.interval(sidak_confidence(check_confidence(confidence), filled.size))
     low, high = _through_maximum(np.asarray(ends.low), np.asarray(ends.high), target, side)
     law = None if no_null else worst_law(null, value, side, rng, n_draws)
-    tested: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
+    tested: dict[str, Any] = {} if law is None else law.estimate_fields(value, level=NULL_LEVEL)
     if law is not None and randomized:
         tested["p_value"] = law.randomized_p_value(value, generator(rng))
     resolution = {"n_draws": law.n_draws} if isinstance(law, SimulatedLaw) else {}

@@ -19,6 +19,7 @@ from calipers.arrays import (
 from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inference import SimulatedLaw, run_sum_permutation_test
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import (
     NO_EXACT_LAW,
     Weights,
@@ -44,7 +45,6 @@ from calipers.metrics.equal_values import EQUAL
 from calipers.results import Estimate
 
 _SUBJECT = "a predictor whose size ignores difficulty"
-_NULL_LEVEL = 0.95
 # Rows that are shuffled one by one; beyond, sums over runs of rows are drawn from their normal limits.
 _MOST_SHUFFLED = 5_000_000
 # A stratum with as many rows as this is filled in nearly every sample like it.
@@ -274,7 +274,7 @@ def _fit(
     value = float(signed_square(means[0], means[1]))
     low, high, why = fisher_interval(line.correlation, line.std_error, confidence, rows=line.effective_rows)
     law = permute()
-    fields = {} if law is None else law.estimate_fields(value, level=_NULL_LEVEL)
+    fields = {} if law is None else law.estimate_fields(value, level=NULL_LEVEL)
     if law is None:
         why = "; ".join(filter(None, [why, NO_EXACT_LAW]))
     else:
@@ -376,7 +376,7 @@ def repeated(*columns: Array, weights: Weights | None) -> list[np.ndarray] | Non
     host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
     if weights is None:
         return host
-    times = weights.counts
+    times = weights.repetitions
     return None if times is None else [np.repeat(column, times) for column in host]
 
 

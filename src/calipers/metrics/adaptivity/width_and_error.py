@@ -10,6 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy
 from calipers.deprecation import renamed_arguments
 from calipers.inference import RowCorrelation, effective_quantile, effective_rows, permutation_test
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_confidence, check_count, check_same_length, check_vector
 from calipers.metrics.adaptivity.correlation import fisher_interval, signed_square
 from calipers.metrics.entry import MetricEntry
@@ -18,7 +19,6 @@ from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate, EstimateTable
 
 _SUBJECT = "a predictor whose width ignores the error"
-_NULL_LEVEL = 0.95
 
 
 @renamed_arguments("0.4", n_permutations="n_draws")
@@ -125,7 +125,7 @@ def _r_squared(
         method=f"signed R-squared over rows, delta method through Fisher's z, {draws} permutations of width",
         reason=reason,
         details={"null_subject": _SUBJECT},
-        **law.estimate_fields(value, level=_NULL_LEVEL),
+        **law.estimate_fields(value, level=NULL_LEVEL),
     )
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import special
 
 from calipers.arrays import RandomState, generator
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.metrics.conditional.cross_fit import CrossFit, cross_fit
 from calipers.metrics.conditional.learners import check_learner
 from calipers.metrics.conditional.losses import DISTANCES, Distance, clip_to_side
 from calipers.metrics.conditional.risk_rows import RiskRows
 from calipers.metrics.conditional.risk_tests import (
     INFLATION,
-    NULL_LEVEL,
     PValues,
     no_test,
     null_band,

@@ -10,6 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.exceptions import InputError
 from calipers.inference import correlation_interval, effective_rows, permutation_test
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import (
     check_confidence,
     check_count,
@@ -23,7 +24,6 @@ from calipers.metrics.equal_values import pool_equal
 from calipers.metrics.states.all_rows import in_content_order
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 _MOST_SIZES = 1000
 
 
@@ -93,7 +93,7 @@ def size_coverage_correlation(
     return Estimate(
         **fields,
         value=r, std_error=error, low=low, high=high, confidence=level,
-        **test.law.estimate_fields(r, alternative="two-sided", level=_NULL_LEVEL),
+        **test.law.estimate_fields(r, alternative="two-sided", level=NULL_LEVEL),
     )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def size_coverage_hsic(
         reason="HSIC has no normal law near independence, so no error bar is given"
         + ("; one column is the same in every row" if constant else ""),
         details={"bandwidth": scale, "null_mean": test.law.mean},
-        **test.law.estimate_fields(test.value, alternative="greater", level=_NULL_LEVEL),
+        **test.law.estimate_fields(test.value, alternative="greater", level=NULL_LEVEL),
     )
 
 

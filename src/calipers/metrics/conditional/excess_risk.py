@@ -11,11 +11,11 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.deprecation import renamed_arguments
 from calipers.exceptions import InputError
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_alphas, is_covered
 from calipers.metrics.conditional.cross_fitted_risk import LOWER_BOUND, FittedRisk, fit_risk, risk_estimates
 from calipers.metrics.conditional.losses import SIDES, check_distance
 from calipers.metrics.conditional.risk_rows import check_risk_rows
-from calipers.metrics.conditional.risk_tests import NULL_LEVEL
 from calipers.metrics.entry import MetricEntry
 from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.results import Curve, Estimate, EstimateTable

@@ -9,6 +9,7 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator
 from calipers.inference import NullLaw, ShareCounts, SimulatedLaw, sidak_confidence
 from calipers.inference.minimum_law import MinimumLaw
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_confidence
 from calipers.inputs.option_checks import check_flag
 from calipers.inputs.row_checks import numeric
@@ -19,7 +20,6 @@ from calipers.metrics.states.row_arguments import ROW_ARGUMENTS
 from calipers.metrics.strata_null import StrataNull
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 _DRAWS = 9999
 _CELLS = 1 << 21
 # So many groups repeat their sizes, and one draw per group and replication takes seconds.
@@ -118,7 +118,7 @@ def coverage_gap(
         law = SimulatedLaw(_gaps_by_size(strata.counts.totals, float(null.target[0]), weighted, rng))
     else:
         law = null.simulated(lambda gaps: np.abs(gaps) @ w, estimate["value"], rng)
-    tested = law.estimate_fields(estimate["value"], alternative="greater", level=_NULL_LEVEL)
+    tested = law.estimate_fields(estimate["value"], alternative="greater", level=NULL_LEVEL)
     details = estimate["details"] | {"null_mean": law.mean}
     return Estimate(**(estimate | null.with_certainty(tested, law.n_draws) | {"details": details}))
 
@@ -394,7 +394,7 @@ def _worst(strata: Strata, confidence: float, name: str, random_state: RandomSta
     if null.no_test:
         return Estimate(**fields, reason=null.no_test)
     law = _least_law(null, target, float(departures[at]), random_state)
-    tested = law.estimate_fields(float(departures[at]), alternative="less", level=_NULL_LEVEL)
+    tested = law.estimate_fields(float(departures[at]), alternative="less", level=NULL_LEVEL)
     tested["null_low"] += float(target[at])
     n_draws = {"n_draws": law.n_draws} if isinstance(law, SimulatedLaw) else {}
     return Estimate(**fields, **null.with_certainty(tested, **n_draws))

@@ -9,6 +9,7 @@ from scipy import special
 
 from calipers.conformal import conformal_rank
 from calipers.inference import CalibrationLaw, CoverageLaw, monte_carlo_p
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.metrics.conditional.cross_fit import Fold
 from calipers.metrics.conditional.losses import SIDES, Distance
 from calipers.metrics.conditional.null_outcomes import N_DRAWS, redrawn
@@ -17,7 +18,6 @@ from calipers.metrics.conditional.score_test import score_p_value
 from calipers.metrics.conditional.sequential import sequential_p_values
 
 PValues = dict[str, dict[str, float | None]]
-NULL_LEVEL = 0.95
 # Variance of a cross-fit mean over its row-wise estimate, at most (Notes of `ert`).
 INFLATION = 2.0
 # The score test multiplies draws by rows; with more rows the sequential test needs no help.

@@ -10,13 +10,13 @@ import numpy as np
 from calipers.arrays import as_numpy
 from calipers.exceptions import InputError
 from calipers.inference import NO_EXACT_LAW
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_confidence, check_same_length, check_vector, check_weights
 from calipers.inputs.weights import effective_size
 from calipers.metrics.distributions.anderson_darling import anderson_darling, anderson_darling_p_value
 from calipers.metrics.entry import MetricEntry
 from calipers.results import Estimate
 
-_NULL_LEVEL = 0.95
 _NO_ERROR = "a largest distance has no standard error"
 # Spread of a uniform number; more means that outcomes lie in the tails.
 _UNIFORM_VARIANCE = 1.0 / 12.0
@@ -127,8 +127,8 @@ def _tested(
     return {
         "p_value": anderson_darling_p_value(statistic, n),
         "alternative": "greater",
-        "null_high": float(law.ppf(_NULL_LEVEL)),
-        "null_level": _NULL_LEVEL,
+        "null_high": float(law.ppf(NULL_LEVEL)),
+        "null_level": NULL_LEVEL,
         "method": fields["method"] + ", Anderson-Darling test",
         "details": fields["details"] | details,
     }

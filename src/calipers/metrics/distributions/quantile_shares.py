@@ -10,6 +10,7 @@ import numpy as np
 
 from calipers.conformal import conformal_rank
 from calipers.inference import NO_EXACT_LAW, CoverageLaw, State, clopper_pearson
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import check_confidence, check_count, check_same_length, check_weights
 from calipers.inputs.rows import Rows
 from calipers.inputs.weights import effective_size
@@ -20,8 +21,6 @@ from calipers.metrics.distributions.quantile_columns import (
 )
 from calipers.metrics.entry import MetricEntry, known_options
 from calipers.results import Estimate, EstimateTable
-
-_NULL_LEVEL = 0.95
 
 
 def quantile_calibration(
@@ -168,14 +167,14 @@ class QuantileState(State):
     def _tested(self, i: int, method: str) -> dict[str, Any]:
         law = QuantileLaw.of(int(self.total), self.levels[i], self.n_calibration)
         few, many = law.at_most(round(self.up_to[i])), law.at_least(round(self.below[i]))
-        low, high = law.band(_NULL_LEVEL)
+        low, high = law.band(NULL_LEVEL)
         kind = "binomial" if self.n_calibration is None else "beta-binomial"
         return {
             "p_value": min(1.0, 2.0 * min(few, many)),
             "alternative": "two-sided",
             "null_low": low,
             "null_high": high,
-            "null_level": _NULL_LEVEL,
+            "null_level": NULL_LEVEL,
             "method": f"{method}, two one-sided {kind} tests",
         }
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from calipers.inference import SimulatedLaw
 from calipers.inference.binomial_draws import draw_coins
-from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.inference.null_law import NULL_LEVEL
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.range_law import RANGE_MEAN, range_quantile, range_survival
 
 N_DRAWS = 999
-NULL_LEVEL = 0.95
 # Largest number of simulated coins; beyond it the asymptotic law is used. A binomial number costs about
 # five coins.
 MAX_COINS = 100_000_000

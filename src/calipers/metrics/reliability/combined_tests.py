@@ -16,20 +16,20 @@ from calipers.arrays import RandomState, generator
 from calipers.exceptions import InputError
 from calipers.inference import SimulatedLaw
 from calipers.inference.monte_carlo import tie_tolerance
+from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import NO_EXACT_LAW, check_count
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
     N_DRAWS,
-    NULL_LEVEL,
     Statistic,
     levels_to_draw,
     range_statistic,
     simulated_hits,
 )
-from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.cumulative_differences import score_levels
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import range_survival
-from calipers.metrics.reliability.score_table import score_levels
 from calipers.results import Estimate, EstimateTable
 
 _NO_INTERVAL = "a test statistic has a null law and no interval"

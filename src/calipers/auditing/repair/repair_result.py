@@ -24,7 +24,7 @@ from calipers.results import Finding, severity_rank, write_atomically
 from calipers.results.text_files import also_written
 
 if TYPE_CHECKING:
-    from calipers.auditing.result import Audit
+    from calipers.auditing.audit_result import Audit
 
 # Lines that `print` shows; everything is in the JSON and in the report.
 _SHOWN_SLICES = 3
