@@ -87,21 +87,18 @@ def _fold_drift(found: dict[str, Finding], leftovers: Leftovers) -> None:
         if not _are_faults(found, "CAL601", change) or "explained_by" in found["CAL601"].details:
             continue
         drift, since = found["CAL601"], found[change].where
-        if drift.where == since or not drift.where.startswith("since "):
-            same, sentence = drift.where == since, drift.sentence
-        else:
-            dated = leftovers.one_date(change)
-            same, sentence = (
-                dated is not None,
-                dated
-                or (
-                    f"{drift.sentence} What was promised changed {since} ({change}): each date is where its own "
-                    "numbers differ most, so this is a gradual change, or there are two."
-                ),
-            )
-        found["CAL601"] = replace(drift, sentence=sentence, where=since if same else drift.where)
-        if same:
+        if not drift.where.startswith("since "):
+            continue
+        same = (drift.evidence, drift.sentence) if drift.where == since else leftovers.one_date(change)
+        if same is not None:
+            found["CAL601"] = replace(drift, evidence=same[0], sentence=same[1], where=since)
             _fold(found, "CAL601", change)
+            continue
+        what = found[change].title.split()[0].capitalize()
+        why = f"{what} is different {since} ({change}): each date is where its own numbers differ most, so"
+        found["CAL601"] = replace(
+            drift, sentence=f"{drift.sentence} {why} the change is gradual, or there are two."
+        )
 
 
 def _say_beside(found: dict[str, Finding]) -> None:

@@ -9,18 +9,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.forecast import change_at
+from calipers.auditing.checks.forecast import dated_by
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, recalibrated
 from calipers.auditing.promises import TOP
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error
+from calipers.results import Estimate
 
 # A fault is gone when a test at this level does not find it, and at most this share of its effect is left.
 LEFT, HALF = 0.01, 0.5
-# Dates of one change are told apart when their squared standardised differences lie farther apart.
-SAME_DATE = 6.0
 # Families of slices that name some of the rows.
 PLACES = ("groups", "time", "features", "difficulty")
 # Faults of all rows, or of a range of stated probabilities.
@@ -126,22 +125,14 @@ class Leftovers:
         )
         return (error.p_value or 0.0) > LEFT
 
-    def one_date(self, change: str) -> str | None:
-        """The sentence of losses that drift (CAL601) with the date of a promise that changed; None if it differs.
-
-        Dates are those of the largest difference. Another date may be the true one as well where it describes the
-        losses about as well.
-        """
-        drift, promise = self.results["CAL601"], self.results[change]
-        rows, since = self.m.counted_rows(), promise.evidence and promise.evidence.details.get("changed_at")
-        passed = promise.evidence is not None and promise.evidence.details.get("until") is not None
-        if rows is None or drift.rows is None or promise.rows is None or since is None or passed:
+    def one_date(self, change: str) -> tuple[Estimate, str] | None:
+        """Evidence and sentence of drifting losses, dated by a promise that changed; None if that differs."""
+        drift, promise = self.results["CAL601"].evidence, self.results[change]
+        rows, about = self.m.counted_rows(), {} if promise.evidence is None else promise.evidence.details
+        if rows is None or drift is None or promise.rows is None or about.get("until") is not None:
             return None
-        inside, own = (np.asarray(choose(rows), dtype=bool) for choose in (promise.rows, drift.rows))
-        if inside.all() or not inside.any():
-            return None
-        here, sentence = change_at(rows, inside, since)
-        return sentence if change_at(rows, own, since)[0] - here <= SAME_DATE else None
+        inside = np.asarray(promise.rows(rows), dtype=bool)
+        return dated_by(drift, rows, inside, about["changed_at"]) if 0 < inside.sum() < rows.n else None
 
     def _promise(self, result: CheckResult) -> Promise | None:
         name = result.details.get("single_promise", result.promise)
