@@ -7,7 +7,7 @@ import pytest
 
 import calipers
 from calipers.auditing.explained_faults import told_once
-from calipers.auditing.leftovers import vanishes_within
+from calipers.auditing.faults_without_rows import vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding

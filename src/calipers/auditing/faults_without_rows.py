@@ -27,7 +27,7 @@ WHOLE = ("all rows", "score")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leftovers:
+class FaultsWithoutRows:
     """Compares the faults of one audit by their rows.
 
     Parameters
@@ -60,8 +60,8 @@ class Leftovers:
     def gone_without(self, whole: str, place: str) -> bool:
         """Whether a fault of all rows is gone when the rows of a place are left out.
 
-        At most half of the effect may be left, and either a test does not find it or it is within the
-        tolerance; and enough rows must be left to show an effect of that size.
+        At most half of the effect may be left, beyond its standard error, and either a test does not find it or
+        it is within the tolerance; and enough rows must be left to show an effect of that size.
         """
         result, where = self.results[whole], self.results[place].rows
         side, effect = self._side(result), result.effect
@@ -73,7 +73,7 @@ class Leftovers:
         rest, sign = side.take(outside), _sign(result, side)
         noise = float(np.sqrt(np.mean(rest.promised * (1 - rest.promised)) / len(rest.kept)))
         left = sign * float(np.sum(_told_rows(result, rest) * (rest.kept - rest.promised))) / len(rest.kept)
-        if noise > HALF * effect or left > HALF * effect:
+        if noise > HALF * effect or left - noise > HALF * effect:
             return False
         if result.slices != "all rows":
             return self._is_calibrated(result, rest)
