@@ -50,6 +50,11 @@ def test_every_loss_is_that_of_the_class(files, capsys):
     assert accuracy["value"] == pytest.approx(1 - error["value"])
 
 
+def test_a_loss_that_was_asked_for_is_not_taken_for_the_default(files, capsys):
+    assert main([*files, "--loss", "squared"]) == 2  # the default of a model, and no loss of probabilities
+    assert "squared" in capsys.readouterr().err
+
+
 def test_the_text_names_the_value_its_interval_and_the_shift(files, capsys):
     assert main([*files]) == 0
     lines = capsys.readouterr().out.splitlines()

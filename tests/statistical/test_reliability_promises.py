@@ -24,8 +24,8 @@ from calipers.metrics.reliability import (
     upper_bound,
 )
 from calipers.metrics.reliability.calibration_test import exact_test
+from calipers.metrics.reliability.cumulative_differences import score_levels
 from calipers.metrics.reliability.isotonic import isotonic_frequencies
-from calipers.metrics.reliability.score_table import score_levels
 
 FOUR = LevelScores((0.1, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25))
 TEN = LevelScores(tuple(np.arange(0.05, 1, 0.1).round(2)), (0.1,) * 10)

@@ -1,5 +1,6 @@
 """The six questions: plan, checks with codes, findings, repair and comparison of predictors."""
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.check_result import Picture
 from calipers.auditing.comparison import Comparison, compare
 from calipers.auditing.fitted_models import audit_model
@@ -7,8 +8,7 @@ from calipers.auditing.history import AuditHistory, keep_audit, read_history
 from calipers.auditing.plan import QuestionPlan
 from calipers.auditing.power import rows_needed
 from calipers.auditing.repair import Repair, RepairedClassifier, RepairedRegressor, SavedRepair, load_repair
-from calipers.auditing.result import Audit
-from calipers.auditing.running import audit, audit_stream
+from calipers.auditing.run_audit import audit, audit_stream
 
 __all__ = [
     "Audit",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.evidence_pictures import evidence_pictures
@@ -15,7 +16,6 @@ from calipers.auditing.faults_without_rows import FaultsWithoutRows
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.plan import plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
-from calipers.auditing.result import Audit
 from calipers.auditing.severity import findings_of
 from calipers.inputs.rows import Rows
 from calipers.results import Estimate, EstimateTable, Finding, PromiseCell, PromiseTable, severity_rank
@@ -103,6 +103,7 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         value=None if evidence is None else evidence.value, low=None if evidence is None else evidence.low,
         high=None if evidence is None else evidence.high, p_value=p if isinstance(p, float) else None,
         n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
+        severity=str(finding.details.get("own_severity", finding.severity)),
     )  # fmt: skip
 
 

@@ -16,15 +16,6 @@ from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.measurements import NO_EXACT_TEST, NO_EXACT_TEST_SENTENCE, Design, Measurements
 from calipers.auditing.part_pictures import deviation_picture, part_picture
-from calipers.auditing.parts import (
-    ALONG,
-    DEPTH,
-    Parts,
-    clustered_worst,
-    labelled_parts,
-    labelled_rows,
-    no_attributes,
-)
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import (
     FEW_CLUSTERS,
@@ -34,6 +25,15 @@ from calipers.auditing.promise_rows import (
     without_a_chance_to_miss,
 )
 from calipers.auditing.severity import LEVEL, SERIOUS
+from calipers.auditing.slices import (
+    ALONG,
+    DEPTH,
+    Parts,
+    clustered_worst,
+    labelled_parts,
+    labelled_rows,
+    no_attributes,
+)
 from calipers.auditing.table_states import table_of
 from calipers.auditing.tolerances import COMMON, PART_TOLERANCE, STATED_TOLERANCE, rows_for, tolerance_at
 from calipers.inputs.rows import Column, Rows
@@ -252,7 +252,7 @@ def calibration_of_parts(
     def measured(side: PromiseRows) -> Estimate:
         return multicalibration_error(
             side.kept, side.expected, table(side.rows), depth=DEPTH, pos_label=True,
-            random_state=m.generator(purpose),
+            n_draws=promise.n_draws, random_state=m.generator(purpose),
         )  # fmt: skip
 
     joint = measured(side)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.comparison_lines import Line, make_lines, promises_of
 from calipers.auditing.comparison_measures import MEASURES, SIZE, Measure
 from calipers.auditing.comparison_tests import is_broken, promise_of
-from calipers.auditing.result import Audit
 from calipers.auditing.slice_coverage import conditional_error
 from calipers.exceptions import InputError
 from calipers.report import (

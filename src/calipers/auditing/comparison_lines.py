@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.comparison_measures import COVERAGE, MATCHED_SIZE, MEASURES, Measure
 from calipers.auditing.comparison_tests import (
     UNEQUAL,
@@ -18,7 +19,6 @@ from calipers.auditing.comparison_tests import (
     most_given_up,
     promise_of,
 )
-from calipers.auditing.result import Audit
 from calipers.auditing.severity import LEVEL
 from calipers.inference import holm, paired_difference
 from calipers.results import Estimate

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calipers.auditing.result import Audit
+from calipers.auditing.audit_result import Audit
 from calipers.inference import ShareCounts, binomial_p_value, mean_estimate, paired_difference
 from calipers.inputs import Weights
 from calipers.metrics.marginal import coverage_of_rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.model_answers import KINDS, Question, answer_of
-from calipers.auditing.result import Audit
-from calipers.auditing.running import audit
+from calipers.auditing.run_audit import audit
 
 
 def audit_model(model: Any, X: Any, y: Any, *, alpha: float = 0.1, **options: Any) -> Audit:

@@ -29,7 +29,7 @@ from calipers.results.text_files import also_written
 from calipers.version import __version__
 
 if TYPE_CHECKING:
-    from calipers.auditing.result import Audit
+    from calipers.auditing.audit_result import Audit
 
 SCHEMA = 1
 # How the file with what single rows contributed ends.

@@ -15,7 +15,7 @@ from calipers.inputs.row_keys import keys_of_ids
 from calipers.results import write_atomically
 
 if TYPE_CHECKING:
-    from calipers.auditing.result import Audit
+    from calipers.auditing.audit_result import Audit
 
 # Beyond so many rows two independent means tell small differences as well.
 MOST_ROWS = 200_000

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.measurements import Design as AuditDesign
 from calipers.auditing.repair.candidates import Design, candidates, has_choice, learn_design
 from calipers.auditing.repair.changes import Change, coverage_changes, probability_changes
 from calipers.auditing.repair.choice import ChoiceRows, Trial, choose_map, choose_thresholds, slices_of
 from calipers.auditing.repair.density_ratio import look_for_shift
-from calipers.auditing.repair.result import Repair
+from calipers.auditing.repair.repair_result import Repair
 from calipers.auditing.repair.rule import REPAIRABLE, RepairRule
-from calipers.auditing.result import Audit
 from calipers.exceptions import InputError, UnseenGroupWarning
 from calipers.inputs import check_fraction
 from calipers.inputs.row_keys import draws
@@ -122,7 +122,7 @@ def _like_the_new(rows: Rows, learnt: Design, design: AuditDesign) -> Rows:
 
 
 def _again(audit: Audit, rows: Rows, words: str, n_calibration: int | None) -> Audit:
-    from calipers.auditing.running import audit_rows
+    from calipers.auditing.run_audit import audit_rows
 
     design = audit.design
     settings = {

@@ -16,7 +16,7 @@ from scipy import stats
 from calipers.auditing.checks.adaptive import PARTS, n_parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.checks.over_time import FEWEST_ROWS
-from calipers.auditing.parts import flat_p_values
+from calipers.auditing.slices import flat_p_values
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts

@@ -18,7 +18,7 @@ from calipers.inputs import (
     check_weights,
 )
 from calipers.inputs.row_checks import one_column
-from calipers.metrics.reliability.scored_rows import is_soft, refuse_swapped
+from calipers.metrics.reliability.binary_rows import is_soft, refuse_swapped
 
 INPUTS = ("probabilities", "scores")
 

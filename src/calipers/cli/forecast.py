@@ -9,6 +9,7 @@ import typer
 
 from calipers.cli.forecast_cases import case_forecast, case_sentences, check_forms
 from calipers.cli.forecast_rows import fitted_forecast, read_rows, require_column
+from calipers.cli.forecast_unlabelled import CLASS_LOSS, NUMBER_LOSS
 from calipers.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ ModelOption = Annotated[
     typer.Option("--model", help="module:name of an estimator, its class, or a function that makes one."),
 ]
 TargetOption = Annotated[str, typer.Option("--target", help="Column to predict.")]
+NEXT_LOSS = "squared"
 LossOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--loss",
-        help="squared (default), absolute, log, zero_one, hinge, ... or a scorer's name. With --unlabelled: "
+        help="squared, absolute, log, zero_one, hinge, ... or a scorer's name. With --unlabelled: "
         "one or several of zero_one, log, brier, accuracy, precision, recall, f1, auroc, costs such as 1:9 "
-        "(false positive : false negative), squared, absolute.",
+        "(false positive : false negative), squared, absolute. "
+        f"(default: {NEXT_LOSS}; with --unlabelled {CLASS_LOSS}, or {NUMBER_LOSS} beside y_pred)",
     ),
 ]
 UnlabelledOption = Annotated[
@@ -93,7 +96,7 @@ def command(
     data: DataOption,
     model: ModelOption = None,
     target: TargetOption = "y_true",
-    loss: LossOption = "squared",
+    loss: LossOption = None,
     losses: LossesOption = None,
     alpha: LevelOption = 0.1,
     algorithm: AlgorithmOption = False,
@@ -126,14 +129,12 @@ def command(
     from calipers.cli.terminal import say
 
     if unlabelled is not None:
-        return _without_labels(
-            data, unlabelled, target, None if loss == "squared" else loss, alpha, seed,
-            proba=proba, as_json=as_json,
-        )  # fmt: skip
+        return _without_labels(data, unlabelled, target, loss, alpha, seed, proba=proba, as_json=as_json)
     if proba is not None:
         from calipers.exceptions import InputError
 
         raise InputError("--proba goes with --unlabelled.")
+    loss = loss or NEXT_LOSS
     check_forms(modulation=modulation, outcome=outcome, cases=cases)
     options: dict[str, Any] = {"loss": loss, "alpha": alpha, "points_per_loss": batch, "random_state": seed}
     fits: dict[str, Any] = {"n_points": points, "train_size": train_size, "n_jobs": jobs, "cache": cache}

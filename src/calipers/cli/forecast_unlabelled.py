@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # The column of point predictions in a file of a regression.
 PREDICTION = "y_pred"
+# The loss that is estimated when none is named: beside probabilities, and beside point predictions.
+CLASS_LOSS, NUMBER_LOSS = "zero_one", "absolute"
 
 
 class Statements(NamedTuple):
@@ -43,7 +45,7 @@ def estimates(
     reference, own, features = labelled(read_table(data), target, str(data), proba)
     regression = own == [PREDICTION]
     models: dict[str, LabelFreePerformance] = {}
-    for loss in losses or (["absolute"] if regression else ["zero_one"]):
+    for loss in losses or [NUMBER_LOSS if regression else CLASS_LOSS]:
         model = LabelFreePerformance(
             loss=loss,
             confidence=1.0 - alpha,

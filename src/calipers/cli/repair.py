@@ -159,7 +159,7 @@ def apply_saved(
 
 def reports(found: Repair, out: Path) -> dict[Path, AnyContent]:
     """The report of the repaired rows, its JSON, its summary, and the repair itself."""
-    from calipers.auditing.repair.result import saved_text
+    from calipers.auditing.repair.repair_result import saved_text
 
     texts = (found.to_html(), found.to_json(), found.to_markdown(), saved_text(found))
     return {out / name: text for name, text in zip(NAMES, texts, strict=True)}

@@ -89,8 +89,8 @@ class Weights:
         return effective_size(self.total, float(self.squares.sum()), whole=self.whole)
 
     @property
-    def counts(self) -> np.ndarray | None:
-        """Repetitions of each entry as integers; None for importance weights."""
+    def repetitions(self) -> np.ndarray | None:
+        """How often each entry counts, as integers; None for importance weights."""
         return self.mass.astype(np.int64) if self.whole else None
 
     def take(self, rows: np.ndarray | slice) -> Self:

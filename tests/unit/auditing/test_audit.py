@@ -12,7 +12,7 @@ from scipy import stats
 
 import calipers
 from calipers.auditing.checks import CHECKS
-from calipers.auditing.parts import flat_p_values
+from calipers.auditing.slices import flat_p_values
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
 

@@ -17,7 +17,7 @@ from calipers.auditing.arguments import rows_of_arguments
 from calipers.auditing.checks import adaptive, features, regions
 from calipers.auditing.checks.forecast import later_rows
 from calipers.auditing.checks.probabilities import range_in_words
-from calipers.auditing.parts import Parts
+from calipers.auditing.slices import Parts
 from calipers.exceptions import InputError
 from calipers.inference import ShareCounts, clopper_pearson, sidak_confidence
 from calipers.metrics.conditional.regions import best_rule

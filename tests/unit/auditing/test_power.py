@@ -10,8 +10,8 @@ from calipers.auditing import rows_needed
 from calipers.auditing.checks.adaptive import n_parts_of, parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.group_power import GroupTest, hypergeometric_tail
-from calipers.auditing.parts import flat_p_values
 from calipers.auditing.slice_power import FeatureTest
+from calipers.auditing.slices import flat_p_values
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import Moments, ShareCounts, bounded_mean_p_value

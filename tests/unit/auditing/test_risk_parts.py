@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import calipers
-from calipers.auditing.result import Audit
+from calipers.auditing.audit_result import Audit
 from calipers.results import Finding
 
 N = 3000

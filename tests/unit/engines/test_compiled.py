@@ -18,8 +18,8 @@ from calipers.inputs.files import ColumnChoice
 from calipers.metrics.contributions import criterion_rows
 from calipers.metrics.criteria import SHARES
 from calipers.metrics.criteria_states import compiled_moments
+from calipers.metrics.reliability.block_scores import impossible_rows
 from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
-from calipers.metrics.reliability.score_columns import impossible_rows
 from calipers.metrics.row_scores import (
     LOG_LOSS_FLOOR,
     brier_rows,

@@ -13,7 +13,7 @@ def test_whole_weights_are_repetitions_whatever_their_type():
     for given in ([2, 0, 3], [2.0, 0.0, 3.0], np.array([2, 0, 3], dtype=np.uint8)):
         weights = Weights.check(given, 3)
         assert weights.whole
-        assert weights.counts.tolist() == [2, 0, 3]
+        assert weights.repetitions.tolist() == [2, 0, 3]
         assert (weights.total, weights.effective) == (5.0, 5.0)
         assert weights.noise.tolist() == [2.0, 0.0, 3.0]
 
@@ -21,7 +21,7 @@ def test_whole_weights_are_repetitions_whatever_their_type():
 def test_one_weight_that_is_not_whole_decides_for_all():
     weights = Weights.check([2, 1, 0.5], 3)
     assert not weights.whole
-    assert weights.counts is None
+    assert weights.repetitions is None
     assert weights.noise.tolist() == [4.0, 1.0, 0.25]
     assert weights.effective == pytest.approx(12.25 / 5.25)
     assert not weights.take(np.array([0, 1])).whole

@@ -8,11 +8,11 @@ from calipers.auditing.check import Check
 from calipers.auditing.checks import (
     abstention,
     adaptive,
+    calibration_in_the_large,
     coverage,
     features,
     forecast,
     groups,
-    in_the_large,
     labels,
     narrow,
     over_time,
@@ -34,7 +34,7 @@ CHECKS: tuple[Check, ...] = (
     *narrow.CHECKS,  # CAL301, CAL302
     *adaptive.CHECKS,  # CAL401, CAL402, CAL508
     *probabilities.CHECKS,  # CAL501, CAL502, CAL503
-    *in_the_large.CHECKS,  # CAL509
+    *calibration_in_the_large.CHECKS,  # CAL509
     *quantiles.CHECKS,  # CAL507
     *forecast.CHECKS,  # CAL601
     *risk.CHECKS,  # CAL602

@@ -16,9 +16,9 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
 from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
 from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Design, Measurements
-from calipers.auditing.parts import ALONG, Parts
 from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
+from calipers.auditing.slices import ALONG, Parts
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts, normal_quantile
 from calipers.inputs import Weights

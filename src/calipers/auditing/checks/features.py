@@ -26,8 +26,8 @@ from calipers.auditing.checks.excess_risk import (
 from calipers.auditing.checks.regions import FLAT, SUSPECT, described_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
-from calipers.auditing.parts import flat_p_values
 from calipers.auditing.promise import Promise
+from calipers.auditing.slices import flat_p_values
 from calipers.auditing.tolerances import (
     PART_TOLERANCE,
     rows_for,
@@ -313,7 +313,7 @@ CHECKS = (
         question="probabilities",
         needs=("X",),
         add=_ADD,
-        kinds=("probability", "quantile"),
+        kinds=("probability", "classes", "quantile"),
         slices="features",
         read=by_features,
         on_sample=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calipers.auditing.compared_parts import SliceFamily
-from calipers.auditing.parts import attributes_of
+from calipers.auditing.slices import attributes_of
 
 GROUPS = SliceFamily(
     name="groups", word="group", codes=("CAL201", "CAL504"), column="group_cell", attributes=attributes_of,

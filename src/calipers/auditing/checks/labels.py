@@ -18,8 +18,8 @@ from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.compared_parts import QUESTION, Wording, compare_parts
 from calipers.auditing.measurements import Design, Measurements
-from calipers.auditing.parts import FEWEST_ROWS, Parts
 from calipers.auditing.promise import Promise
+from calipers.auditing.slices import FEWEST_ROWS, Parts
 from calipers.auditing.table_states import table_of
 from calipers.inference import ShareCounts
 from calipers.inputs.rows import Rows

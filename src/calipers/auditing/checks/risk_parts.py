@@ -20,7 +20,7 @@ from calipers.auditing.checks.over_time import time_span, time_words, times_of
 from calipers.auditing.checks.regions import region_mask, smallest_mass
 from calipers.auditing.checks.risk import PROMISE, QUESTION, checked_losses, mean_loss, risk_numbers
 from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
-from calipers.auditing.parts import FEWEST_ROWS, group_rows, memberships
+from calipers.auditing.slices import FEWEST_ROWS, group_rows, memberships
 from calipers.inference import sidak_confidence
 from calipers.inputs import check_features
 from calipers.inputs.derived_columns import attribute_names

@@ -5,7 +5,7 @@
 """
 
 from calipers.auditing.repair.models import RepairedClassifier, RepairedRegressor
-from calipers.auditing.repair.result import Repair, SavedRepair, load_repair
+from calipers.auditing.repair.repair_result import Repair, SavedRepair, load_repair
 
 __all__ = ["Repair", "RepairedClassifier", "RepairedRegressor", "SavedRepair", "load_repair"]
 

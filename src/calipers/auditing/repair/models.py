@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from calipers.auditing.repair.result import SavedRepair
+from calipers.auditing.repair.repair_result import SavedRepair
 from calipers.exceptions import InputError, InputTypeError
 
 

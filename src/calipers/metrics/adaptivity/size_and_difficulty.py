@@ -376,7 +376,7 @@ def repeated(*columns: Array, weights: Weights | None) -> list[np.ndarray] | Non
     host = [np.asarray(as_numpy(column), dtype=float) for column in columns]
     if weights is None:
         return host
-    times = weights.counts
+    times = weights.repetitions
     return None if times is None else [np.repeat(column, times) for column in host]
 
 

@@ -50,7 +50,10 @@ def random_split(
     Repetitions of a row (whole weights) are rows of their own and fall into either part; clusters are not
     torn apart.
     """
-    order, counts = canonical_order(features, rows), None if rows.weights is None else rows.weights.counts
+    order, counts = (
+        canonical_order(features, rows),
+        None if rows.weights is None else rows.weights.repetitions,
+    )
     if rows.clusters is not None:
         first, second = _whole_clusters(rows, order, cut, rng)
     elif counts is None:

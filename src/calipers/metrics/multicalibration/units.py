@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import as_numpy
 from calipers.inference import repetitions
 from calipers.inputs.attributes import Attributes
-from calipers.metrics.reliability.scored_rows import BinaryRows
+from calipers.metrics.reliability.binary_rows import BinaryRows
 
 _LARGEST_CODE = 1 << 62
 

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from calipers.metrics.entry import MetricEntry
+from calipers.metrics.reliability.binary_rows import BinaryRows, check_binary_rows
 from calipers.metrics.reliability.binned import (
     binned_state,
     expected_calibration_error,
@@ -44,7 +45,6 @@ from calipers.metrics.reliability.range_law import (
     range_survival,
 )
 from calipers.metrics.reliability.recalibration_line import calibration_slope
-from calipers.metrics.reliability.scored_rows import BinaryRows, check_binary_rows
 from calipers.metrics.reliability.sup_interval import SupInterval
 
 __all__ = [

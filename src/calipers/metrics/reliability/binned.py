@@ -17,11 +17,11 @@ from calipers.inference import State
 from calipers.inputs import check_confidence, check_count
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.entry import MetricEntry, known_options
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.binned_states import BinState
 from calipers.metrics.reliability.calibration_test import N_DRAWS
+from calipers.metrics.reliability.cumulative_differences import pooled_scores
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.score_table import pooled_scores
-from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.metrics.states.all_rows import GatherState
 from calipers.results import Estimate
 

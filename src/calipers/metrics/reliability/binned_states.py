@@ -13,11 +13,11 @@ from calipers.inference import SimulatedLaw, State
 from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.rows import Rows
+from calipers.metrics.reliability.block_scores import ScoredRows, Tally, binary_rows, sorted_rows
 from calipers.metrics.reliability.calibration_test import MAX_COINS, n_coins, simulated_hits
 from calipers.metrics.reliability.certificates import binned_lower_bound, upper_bound
-from calipers.metrics.reliability.levels import ScoreLevels
-from calipers.metrics.reliability.score_columns import ScoredRows, Tally, binary_rows, sorted_rows
-from calipers.metrics.reliability.score_table import ScoreTable
+from calipers.metrics.reliability.cumulative_differences import ScoreTable
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.results import Estimate
 
 # Cells of the grid on which residuals are smoothed; the error of the grid is below one cell.

@@ -11,16 +11,16 @@ from calipers.arrays import RandomState, generator
 from calipers.inference import Moments, SimulatedLaw, mean_estimate
 from calipers.inference.null_law import NULL_LEVEL
 from calipers.inputs import NO_EXACT_LAW, Weights, check_confidence, check_count
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.calibration_test import (
     MAX_COINS,
     levels_to_draw,
     simulated_hits,
 )
+from calipers.metrics.reliability.cumulative_differences import pooled_scores
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.isotonic import isotonic_frequencies
-from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.score_table import pooled_scores
-from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.metrics.row_scores import event_brier_rows
 from calipers.results import Estimate, EstimateTable
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from calipers.arrays import namespace
+from calipers.metrics.reliability.binary_rows import BinaryRows
+from calipers.metrics.reliability.block_scores import Tally
+from calipers.metrics.reliability.calibration_estimate import RowMoments, Walk, row_moments
 from calipers.metrics.reliability.calibration_states import (
     CalibrationOptions,
     CalibrationState,
@@ -18,13 +21,10 @@ from calipers.metrics.reliability.calibration_states import (
     walk_of_table,
 )
 from calipers.metrics.reliability.calibration_test import FEW_SURPRISES, MAX_RANGE_COINS, levels_to_draw
-from calipers.metrics.reliability.levels import ScoreLevels, has_more_levels_than
+from calipers.metrics.reliability.cumulative_differences import ScoreTable, score_levels
+from calipers.metrics.reliability.distinct_scores import ScoreLevels, has_more_levels_than
 from calipers.metrics.reliability.ordered_walk import extremes_by_sorting, extremes_of_sorted
 from calipers.metrics.reliability.score_buckets import EqualBuckets
-from calipers.metrics.reliability.score_columns import Tally
-from calipers.metrics.reliability.score_table import ScoreTable, score_levels
-from calipers.metrics.reliability.scored_rows import BinaryRows
-from calipers.metrics.reliability.summary import RowMoments, Walk, row_moments
 from calipers.metrics.reliability.sup_interval import TIE, SupInterval, interval_between
 
 UNTESTED = CalibrationOptions(n_draws=0)

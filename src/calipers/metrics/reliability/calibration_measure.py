@@ -9,11 +9,11 @@ from calipers.arrays import RandomState, as_array
 from calipers.inputs import check_confidence, check_count
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.reliability.bucket_walk import walk_of_rows
+from calipers.metrics.reliability.calibration_estimate import error_from_walk
 from calipers.metrics.reliability.calibration_states import CalibrationOptions
 from calipers.metrics.reliability.calibration_test import N_DRAWS
 from calipers.metrics.reliability.class_errors import classes_together
 from calipers.metrics.reliability.multiclass import check_class_rows, check_reliability_rows
-from calipers.metrics.reliability.summary import error_from_walk
 from calipers.results import Estimate
 
 MULTICLASS = ("top_label", "classwise", "max")

@@ -21,15 +21,7 @@ from calipers.arrays.ordered_bits import pack_outcomes
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry, known_options
-from calipers.metrics.reliability.calibration_test import (
-    FEW_SURPRISES,
-    MAX_RANGE_COINS,
-    N_DRAWS,
-    levels_to_draw,
-    n_cells,
-)
-from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
-from calipers.metrics.reliability.score_columns import (
+from calipers.metrics.reliability.block_scores import (
     Column,
     ScoredRows,
     Tally,
@@ -41,8 +33,16 @@ from calipers.metrics.reliability.score_columns import (
     unit_scores,
     unpacked,
 )
-from calipers.metrics.reliability.score_table import ScoreTable
-from calipers.metrics.reliability.summary import Walk, error_from_walk
+from calipers.metrics.reliability.calibration_estimate import Walk, error_from_walk
+from calipers.metrics.reliability.calibration_test import (
+    FEW_SURPRISES,
+    MAX_RANGE_COINS,
+    N_DRAWS,
+    levels_to_draw,
+    n_cells,
+)
+from calipers.metrics.reliability.cumulative_differences import ScoreTable
+from calipers.metrics.reliability.score_buckets import BucketSums, EqualBuckets, Grid
 from calipers.metrics.reliability.sup_interval import TIE
 
 _N_BUCKETS = 1 << 16

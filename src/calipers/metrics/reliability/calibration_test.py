@@ -16,7 +16,7 @@ import numpy as np
 from calipers.inference import SimulatedLaw
 from calipers.inference.binomial_draws import draw_coins
 from calipers.inference.null_law import NULL_LEVEL
-from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.range_law import RANGE_MEAN, range_quantile, range_survival
 
 N_DRAWS = 999

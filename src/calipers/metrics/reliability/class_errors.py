@@ -12,14 +12,7 @@ from calipers.arrays import as_numpy, generator
 from calipers.inference import SimulatedLaw
 from calipers.inference.null_law import NULL_LEVEL
 from calipers.metrics.reliability.bucket_walk import UNTESTED, walk_of_rows
-from calipers.metrics.reliability.calibration_states import CalibrationOptions
-from calipers.metrics.reliability.calibration_test import (
-    MAX_COINS,
-    asymptotic_test,
-    exact_test,
-)
-from calipers.metrics.reliability.multiclass import ClassRows
-from calipers.metrics.reliability.summary import (
+from calipers.metrics.reliability.calibration_estimate import (
     Walk,
     bound_fields,
     in_words,
@@ -27,6 +20,13 @@ from calipers.metrics.reliability.summary import (
     lower_end,
     missing_reasons,
 )
+from calipers.metrics.reliability.calibration_states import CalibrationOptions
+from calipers.metrics.reliability.calibration_test import (
+    MAX_COINS,
+    asymptotic_test,
+    exact_test,
+)
+from calipers.metrics.reliability.multiclass import ClassRows
 from calipers.results import Estimate
 
 _BONFERRONI = "Bonferroni over classes of the range law"

@@ -10,6 +10,7 @@ import numpy as np
 from calipers.arrays import as_numpy
 from calipers.inference.state import Result, State
 from calipers.inputs.rows import Rows
+from calipers.metrics.reliability.calibration_estimate import Walk
 from calipers.metrics.reliability.calibration_states import (
     CalibrationOptions,
     CalibrationState,
@@ -18,7 +19,6 @@ from calipers.metrics.reliability.calibration_states import (
 from calipers.metrics.reliability.class_errors import classes_together, error_of_classes
 from calipers.metrics.reliability.multiclass import ClassRows
 from calipers.metrics.reliability.score_buckets import EqualBuckets
-from calipers.metrics.reliability.summary import Walk
 
 # Buckets of all classes together: a state stays small with a thousand classes.
 _ALL_BUCKETS = 1 << 20

@@ -26,10 +26,10 @@ from calipers.metrics.reliability.calibration_test import (
     range_statistic,
     simulated_hits,
 )
-from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.cumulative_differences import score_levels
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import range_survival
-from calipers.metrics.reliability.score_table import score_levels
 from calipers.results import Estimate, EstimateTable
 
 _NO_INTERVAL = "a test statistic has a null law and no interval"

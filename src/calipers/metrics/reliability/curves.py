@@ -9,13 +9,13 @@ import numpy as np
 
 from calipers.arrays import RandomState, generator
 from calipers.inputs import NO_EXACT_LAW, check_confidence, check_count
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.calibration_test import MAX_COINS, N_DRAWS, n_coins, simulated_hits
+from calipers.metrics.reliability.cumulative_differences import pooled_scores, table_of_rows
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.isotonic import isotonic_frequencies
-from calipers.metrics.reliability.levels import ScoreLevels
 from calipers.metrics.reliability.multiclass import check_reliability_rows
 from calipers.metrics.reliability.range_law import absolute_supremum_quantile
-from calipers.metrics.reliability.score_table import pooled_scores, table_of_rows
-from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.results import Curve
 
 _MAX_POINTS = 1000

@@ -12,7 +12,7 @@ from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
 from calipers.inputs.labels import class_labels
 from calipers.inputs.option_checks import check_label
-from calipers.metrics.reliability.scored_rows import BinaryRows, check_binary_rows
+from calipers.metrics.reliability.binary_rows import BinaryRows, check_binary_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from calipers.arrays import Array, namespace, sort_with_order, take_at
 from calipers.arrays.device_rows import walk_ends
 from calipers.inputs.row_checks import first_true
-from calipers.metrics.reliability.scored_rows import BinaryRows
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.sup_interval import Extreme
 
 _CACHED = 1 << 15

@@ -13,8 +13,8 @@ from calipers.exceptions import InputError
 from calipers.inference import LogisticFit, fit_logistic, normal_quantile
 from calipers.inputs import check_confidence
 from calipers.inputs.weights import effective_size
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.multiclass import check_reliability_rows
-from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.results import Estimate, EstimateTable
 
 _FEW_SURPRISES = 3.0

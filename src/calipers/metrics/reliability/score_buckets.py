@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calipers.arrays.search import SortedColumn
-from calipers.metrics.reliability.score_columns import ScoredRows
+from calipers.metrics.reliability.block_scores import ScoredRows
 
 # Rows added at a time: what is made of them stays in the cache of one core.
 _CHUNK = 1 << 16

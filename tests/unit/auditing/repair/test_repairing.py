@@ -10,7 +10,7 @@ import pytest
 
 import calipers
 from calipers.auditing.repair.changes import Change
-from calipers.auditing.repair.result import _line
+from calipers.auditing.repair.repair_result import _line
 from calipers.datasets import MixtureWorld
 from calipers.exceptions import InputError
 from calipers.results import Estimate

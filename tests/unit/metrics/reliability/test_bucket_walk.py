@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from calipers.metrics.reliability import bucket_walk
+from calipers.metrics.reliability.binary_rows import BinaryRows
+from calipers.metrics.reliability.block_scores import Tally
 from calipers.metrics.reliability.bucket_walk import sup_interval, walk_of_rows
 from calipers.metrics.reliability.calibration_states import CalibrationOptions
-from calipers.metrics.reliability.score_columns import Tally
-from calipers.metrics.reliability.score_table import table_of_rows
-from calipers.metrics.reliability.scored_rows import BinaryRows
+from calipers.metrics.reliability.cumulative_differences import table_of_rows
 
 N = 2 * (1 << 16) + 777
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from calipers.metrics.reliability.binary_rows import BLOCK, BinaryRows
 from calipers.metrics.reliability.bucket_walk import sup_interval
-from calipers.metrics.reliability.scored_rows import BLOCK, BinaryRows
 from tests.contract.libraries import LIBRARIES, move
 
 

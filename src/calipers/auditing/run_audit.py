@@ -11,6 +11,7 @@ import numpy as np
 from calipers.arrays import RandomState
 from calipers.auditing.arguments import require_statement, rows_of_arguments
 from calipers.auditing.assembly import assemble
+from calipers.auditing.audit_result import Audit
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult
 from calipers.auditing.checks import CHECKS
@@ -18,7 +19,6 @@ from calipers.auditing.filled_states import Progress, measure_rows, show_progres
 from calipers.auditing.measurements import SAMPLE_ROWS, Design, Measurements
 from calipers.auditing.plan import is_ready
 from calipers.auditing.promise import Promise
-from calipers.auditing.result import Audit
 from calipers.auditing.settings import ask_about, check_bound, check_settings
 from calipers.deprecation import warn_deprecated
 from calipers.engines.running import Engine, engine_of, named_file, unchanging_files

@@ -17,11 +17,11 @@ from typing import Self
 
 import numpy as np
 
-from calipers.metrics.reliability.levels import ScoreLevels, device_levels
+from calipers.metrics.reliability.binary_rows import BinaryRows
+from calipers.metrics.reliability.block_scores import ScoredRows, Tally, sorted_rows
+from calipers.metrics.reliability.calibration_estimate import RowMoments
+from calipers.metrics.reliability.distinct_scores import ScoreLevels, device_levels
 from calipers.metrics.reliability.score_buckets import BucketSums
-from calipers.metrics.reliability.score_columns import ScoredRows, Tally, sorted_rows
-from calipers.metrics.reliability.scored_rows import BinaryRows
-from calipers.metrics.reliability.summary import RowMoments
 from calipers.metrics.reliability.sup_interval import TIE, Extreme, SupInterval, interval_between
 
 

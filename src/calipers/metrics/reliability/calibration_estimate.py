@@ -14,10 +14,10 @@ from calipers.inputs import NO_EXACT_LAW
 from calipers.inputs.row_checks import count_true
 from calipers.inputs.weights import effective_size
 from calipers.metrics.reliability import certificates
+from calipers.metrics.reliability.binary_rows import BinaryRows
 from calipers.metrics.reliability.calibration_test import SMALLEST, asymptotic_test, exact_test
-from calipers.metrics.reliability.levels import ScoreLevels
+from calipers.metrics.reliability.distinct_scores import ScoreLevels
 from calipers.metrics.reliability.range_law import range_survival
-from calipers.metrics.reliability.scored_rows import BinaryRows
 from calipers.metrics.reliability.sup_interval import SupInterval
 from calipers.results import Estimate
 from calipers.results.formatting import format_number, format_percent

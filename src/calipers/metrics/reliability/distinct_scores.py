@@ -8,7 +8,7 @@ import numpy as np
 
 from calipers.arrays import as_numpy, namespace
 from calipers.inputs.weights import effective_size
-from calipers.metrics.reliability.scored_rows import BinaryRows
+from calipers.metrics.reliability.binary_rows import BinaryRows
 
 
 @dataclass(frozen=True, slots=True)
