@@ -60,8 +60,8 @@ class FaultsWithoutRows:
     def gone_without(self, whole: str, place: str) -> bool:
         """Whether a fault of all rows is gone when the rows of a place are left out.
 
-        At most half of the effect may be left, beyond its standard error, and either a test does not find it or
-        it is within the tolerance; and enough rows must be left to show an effect of that size.
+        At most half of the effect may be left, beyond its standard error, and either a test does not find it
+        or it is within the tolerance; and enough rows must be left to show an effect of that size.
         """
         result, where = self.results[whole], self.results[place].rows
         side, effect = self._side(result), result.effect
@@ -78,7 +78,7 @@ class FaultsWithoutRows:
         if result.slices != "all rows":
             return self._is_calibrated(result, rest)
         within = left <= result.tolerance or ndtr(-left / max(noise, 1e-300)) > LEFT
-        return within and self._others_are_kept(result, where)
+        return bool(within) and self._others_are_kept(result, where)
 
     def _others_are_kept(self, result: CheckResult, where: Callable[[Rows], np.ndarray]) -> bool:
         """Whether the other levels or quantiles, of which the worst is told, are kept outside a place too."""
@@ -97,12 +97,13 @@ class FaultsWithoutRows:
 
     def _is_calibrated(self, result: CheckResult, rest: PromiseRows) -> bool:
         """Whether stated probabilities are right in every range, over the rows that are left."""
-        options = {"random_state": self.m.generator(f"left of {result.code}")}
+        rng = self.m.generator(f"left of {result.code}")
         if result.code == "CAL503" and len(self.m.classes) > 2:
             y, stated = rest.rows["y"], np.asarray(rest.rows["probabilities"], dtype=float)
-            error = calibration_error(y, stated, multiclass="max", classes=range(stated.shape[1]), **options)
+            classes = range(stated.shape[1])
+            error = calibration_error(y, stated, multiclass="max", classes=classes, random_state=rng)
         else:
-            error = calibration_error(rest.kept, rest.promised, pos_label=True, **options)
+            error = calibration_error(rest.kept, rest.promised, pos_label=True, random_state=rng)
         return float(error) <= result.tolerance or (error.p_value or 0.0) > LEFT
 
     def vanishes(self, one: str, other: str) -> bool:
