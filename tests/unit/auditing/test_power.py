@@ -10,13 +10,12 @@ from calipers.auditing import rows_needed
 from calipers.auditing.checks.adaptive import n_parts_of, parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.group_power import GroupTest, hypergeometric_tail
-from calipers.auditing.promise import Promise
 from calipers.auditing.slice_power import FeatureTest
 from calipers.auditing.slices import flat_p_values, labelled_parts
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import Moments, ShareCounts, bounded_mean_p_value, holm
-from calipers.inputs import check_features
+from calipers.inputs import Weights, check_features
 from calipers.inputs.derived_columns import CELL_JOINT
 from calipers.metrics import change_over_time, pit_uniformity
 
@@ -323,20 +322,16 @@ def test_a_plan_for_an_audit_holds_after_holm_over_its_tests(n_tests):
 
 def test_an_intersection_is_found_with_the_planned_rows():
     """Two attributes of two and three labels: eleven groups, of which one intersection has the effect."""
-    n_groups, share, rng, found = 11, 1 / 6, np.random.default_rng(12), {}
-    rows = rows_needed(check="group", effect=0.2, share=share, n_groups=n_groups)
-    for n in (round(0.93 * rows), round(1.07 * rows)):
-        hits = []
-        for _ in range(1500):
-            sex, site = rng.integers(0, 2, n), rng.integers(0, 3, n)
-            covered = rng.random(n) < 0.9 - 0.2 * ((sex == 1) & (site == 2))
-            cell = np.array([f"{a}{CELL_JOINT}{b}" for a in range(2) for b in range(3)])[3 * sex + site]
-            parts = labelled_parts(covered, cell, None, ("sex", "site"), kind="group")
-            at, p = parts.worst(parts.intervals(0.95, 1.0)[1], Promise())
-            hits.append(p <= 0.05 and parts.labels[at] in {"sex=1 and site=2", "site=2", "sex=1"})
-        found[n] = np.mean(hits)
-    few, many = found.values()
-    assert few < 0.8 < many
+    rows = rows_needed(check="group", effect=0.2, share=1 / 6, n_groups=11)
+    rng, found, n_sets = np.random.default_rng(12), [], 500
+    for _ in range(n_sets):
+        sex, site = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
+        covered = rng.random(rows) < 0.9 - 0.2 * ((sex == 1) & (site == 2))
+        cell = np.array([f"{a}{CELL_JOINT}{b}" for a in range(2) for b in range(3)])[3 * sex + site]
+        parts = labelled_parts(covered, cell, Weights.check(np.ones(rows), rows), ("sex", "site"))
+        found.append(flat_p_values(parts.counts, parts.whole)[parts.labels.index("sex=1 and site=2")])
+        assert len(parts.labels) == 11
+    assert np.mean(11 * np.array(found) <= 0.05) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
 
 
 @pytest.mark.parametrize(("share", "spread", "n_groups"), [(0.25, None, 4), (0.1, 0.2, 6)])
@@ -361,13 +356,9 @@ def test_a_group_that_loses_more_is_found_with_the_planned_rows(share, spread, n
 
 @pytest.mark.parametrize(("alpha", "effect", "share"), [(0.1, 0.05, 1.0), (0.5, -0.1, 1.0), (0.1, 0.08, 0.5)])
 def test_pit_values_are_found_uneven_with_the_planned_rows(alpha, effect, share):
-    rows, rng, found = (
-        rows_needed(check="pit", effect=effect, alpha=alpha, share=share),
-        np.random.default_rng(14),
-        [],
-    )
+    rows = rows_needed(check="pit", effect=effect, alpha=alpha, share=share)
+    rng, n_sets = np.random.default_rng(14), 500
     shift = stats.norm.ppf(1 - alpha) - stats.norm.ppf(1 - alpha - effect)
-    for n in (round(0.93 * rows), round(1.07 * rows)):
-        pits = stats.norm.cdf(rng.normal(size=(3000, n)) + shift * (rng.random((3000, n)) < share))
-        found.append(np.mean([pit_uniformity(pit).p_value <= 0.05 for pit in pits]))
-    assert found[0] < 0.8 < found[1]
+    pits = stats.norm.cdf(rng.normal(size=(n_sets, rows)) + shift * (rng.random((n_sets, rows)) < share))
+    found = [pit_uniformity(pit).p_value <= 0.05 for pit in pits]
+    assert np.mean(found) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
