@@ -39,12 +39,12 @@ def warn_deprecated(sentence: str, gone_in: str) -> None:
     warn(f"{sentence}; the old way will be gone in {gone_in}.", DeprecatedNameWarning)
 
 
-def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]], gone_in: str) -> Any:
-    """What a room used to call ``name``, with a warning that says where it is now.
+def moved_name(old: str, name: str, moved: Mapping[str, tuple[str, str]], gone_in: str) -> Any:
+    """What a module used to call ``name``, with a warning that says where it is now.
 
     Parameters
     ----------
-    room : str
+    old : str
         The module that is asked.
     name : str
         The old name.
@@ -61,12 +61,12 @@ def moved_name(room: str, name: str, moved: Mapping[str, tuple[str, str]], gone_
     Raises
     ------
     AttributeError
-        When the room never had such a name.
+        When that module never had such a name.
     """
     if name not in moved:
-        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        raise AttributeError(f"module {old!r} has no attribute {name!r}")
     module, new = moved[name]
-    warn_deprecated(f"{room}.{name} is now {module}.{new}", gone_in)
+    warn_deprecated(f"{old}.{name} is now {module}.{new}", gone_in)
     return getattr(importlib.import_module(module), new)
 
 

@@ -185,6 +185,48 @@ def test_rows_that_make_no_sense_are_bad_input(text, words, message, tmp_path, c
     assert message in capsys.readouterr().err
 
 
+def test_bad_rows_are_named_by_file_and_line(tmp_path, capsys):
+    write_csv(tmp_path / "1.csv", KEPT[:30])
+    second, state = tmp_path / "2.csv", tmp_path / "state.json"
+    write_csv(second, KEPT[:10])
+    words = ["monitor", str(tmp_path), "--alpha", "0.1", "--state", str(state)]
+    assert main(words) == 0
+    with second.open("a") as stream:
+        stream.write("1\n?\n")
+    assert main(words) == 2
+    assert f"{second}, row 0 being line 12: column 'covered'" in (found := capsys.readouterr().err)
+    assert "'?' at row 1" in found
+
+
+def test_a_last_line_without_end_counts_once_a_later_file_has_been_written(tmp_path, capsys):
+    first, second, state = tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "state.json"
+    second.write_text("covered\n1\n")
+    first.write_text("covered\n1\n0")  # written last: its last line may not be whole yet
+    os.utime(first, ns=(2_000, 2_000))
+    os.utime(second, ns=(1_000, 1_000))
+    words = ["monitor", str(tmp_path), "--alpha", "0.1", "--state", str(state), "--json"]
+    assert main(words) == 0
+    assert last_line(capsys)["rows"] == 2
+    os.utime(second, ns=(3_000, 3_000))
+    main(words)
+    assert last_line(capsys)["rows"] == 3
+    first.write_text("covered\n1\n0\n1\n")  # the end of the line, and a row
+    main(words)
+    assert last_line(capsys)["rows"] == 4
+
+
+def test_a_line_that_goes_on_after_it_was_counted_is_refused(tmp_path, capsys):
+    first, second, state = tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "state.json"
+    first.write_text("covered\n1\n0")
+    second.write_text("covered\n1\n")
+    os.utime(first, ns=(1_000, 1_000))
+    words = ["monitor", str(tmp_path), "--alpha", "0.1", "--state", str(state)]
+    assert main(words) == 0
+    first.write_text("covered\n1\n0.5\n")
+    assert main(words) == 2
+    assert f"{first} goes on in the middle of a line that was counted" in capsys.readouterr().err
+
+
 def test_a_state_of_other_options_or_another_file_is_refused(tmp_path, capsys):
     file, state = tmp_path / "rows.csv", tmp_path / "state.json"
     write_csv(file, KEPT)

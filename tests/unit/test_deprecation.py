@@ -80,3 +80,11 @@ def test_an_old_way_works_and_its_warning_names_the_version_at_the_line_of_the_c
 def test_the_warning_is_shown_to_users_and_belongs_to_the_family():
     assert issubclass(DeprecatedNameWarning, FutureWarning)
     assert issubclass(DeprecatedNameWarning, CalipersWarning)
+
+
+def test_a_moved_name_says_from_where_to_where():
+    moved = r"calipers\.engines\.Block is now calipers\.inputs\.rows\.Rows"
+    with pytest.warns(DeprecatedNameWarning, match=moved):
+        assert calipers.engines.Block is calipers.inputs.rows.Rows
+    with pytest.raises(AttributeError, match=r"'calipers\.engines' has no attribute 'Nothing'"):
+        _ = calipers.engines.Nothing

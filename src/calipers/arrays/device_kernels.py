@@ -25,7 +25,9 @@ def _summarise(p, codes, floors, out, n, width, row_step, floor_step, BLOCK: tl.
     floor = tl.load(floors + column * floor_step, mask=there, other=2.0)
     size = tl.sum(((x > floor) & there).to(tl.int32), axis=0)
     total = tl.sum(tl.where(there, x, 0.0).to(tl.float64), axis=0)
-    code = tl.load(codes + row)
+    label = tl.load(codes + row).to(tl.int64)
+    is_column = (label >= 0) & (label < width)
+    code = tl.where(is_column, label, 0)
     own = tl.load(p + row * row_step + code)
     inside = (own > tl.load(floors + code * floor_step)).to(tl.int32)
     false_one = tl.where(own == largest, second, largest)
@@ -45,16 +47,18 @@ def _summarise(p, codes, floors, out, n, width, row_step, floor_step, BLOCK: tl.
     tl.store(out + 11 * n + row, (size == 0).to(tl.float64))
     # NaN fails both comparisons.
     is_outside = there & (((x >= 0.0) & (x <= 1.0)) == 0)
-    tl.store(out + 12 * n + row, tl.sum(is_outside.to(tl.int32), axis=0).to(tl.float64))
+    unfit = tl.sum(is_outside.to(tl.int32), axis=0) + (is_column == 0).to(tl.int32)
+    tl.store(out + 12 * n + row, unfit.to(tl.float64))
+    tl.store(out + 13 * n + row, (label == 0).to(tl.float64))
 
 
 def summarise_rows(p: torch.Tensor, codes: torch.Tensor, floors: torch.Tensor) -> torch.Tensor:
-    """What every row of p-values adds to the ten criteria and the two keys that break ties, (13, n).
+    """What every row of p-values adds to the ten criteria and the two keys that break ties, (14, n).
 
-    The last row counts entries outside of [0, 1].
+    The last two: entries outside of [0, 1] and labels that are no column, and whether the label is 0.
     """
     n, width = p.shape
-    out = torch.empty((13, n), dtype=torch.float64, device=p.device)
+    out = torch.empty((14, n), dtype=torch.float64, device=p.device)
     block = triton.next_power_of_2(width)
     with torch.cuda.device(p.device):
         _summarise[(n,)](
@@ -180,11 +184,22 @@ def _cell(value, low, high, CELLS: tl.constexpr):
 
 
 @triton.jit
-def _cells_of(ordered, out, n, CELLS: tl.constexpr, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+def _starts(ordered, out, n, steps, CELLS: tl.constexpr, BLOCK: tl.constexpr):
+    """Entries in lower cells, for every cell and for the end of the last; then, whether one is NaN."""
+    cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     low, high = tl.load(ordered), tl.load(ordered + n - 1)
-    value = tl.load(ordered + at, mask=at < n, other=0.0)
-    tl.store(out + at, _cell(value, low, high, CELLS), mask=at < n)
+    first = tl.zeros_like(cell)
+    last = first + n
+    for _ in range(steps):
+        middle = (first + last) // 2
+        is_open = first < last
+        value = tl.load(ordered + middle, mask=is_open, other=0.0)
+        below = _cell(value, low, high, CELLS) < cell
+        first = tl.where(is_open & below, middle + 1, first)
+        last = tl.where(is_open & (below == 0), middle, last)
+    # NaN is sorted to the end.
+    found = tl.where(cell > CELLS, (high != high).to(tl.int32), first)
+    tl.store(out + cell, found, mask=cell <= CELLS + 1)
 
 
 @triton.jit
@@ -192,7 +207,10 @@ def _p_values(ordered, before, values, out, n, m, CELLS: tl.constexpr, BLOCK: tl
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = at < m
     low, high = tl.load(ordered), tl.load(ordered + n - 1)
-    value = tl.load(values + at, mask=there, other=0.0)
+    # What is read and written once leaves the room near the processors to the table.
+    value = tl.load(values + at, mask=there, other=0.0, eviction_policy="evict_first")
+    if tl.max((value != value).to(tl.int32), axis=0) > 0:
+        tl.store(before + CELLS + 1, 1)
     cell = _cell(value, low, high, CELLS)
     # All entries of lower cells lie below the value, all of higher cells above it.
     first = tl.load(before + cell)
@@ -205,22 +223,29 @@ def _p_values(ordered, before, values, out, n, m, CELLS: tl.constexpr, BLOCK: tl
         last = tl.where(is_open & (below == 0), middle, last)
     # A number of 1 is a constant of the kernel: the zeros make it an entry like the others.
     whole = (tl.zeros_like(first) + n + 1).to(tl.float64)
-    tl.store(out + at, (whole - first.to(tl.float64)) / whole, mask=there)
+    found = (whole - first.to(tl.float64)) / whole
+    tl.store(out + at, found, mask=there, eviction_policy="evict_first")
 
 
-def p_values(column: torch.Tensor, values: torch.Tensor, is_sorted: bool) -> torch.Tensor:
-    """(#{column >= value} + 1) / (n + 1) for a flat column of values, by cells of equal width."""
+def p_values(column: torch.Tensor, values: torch.Tensor, is_sorted: bool) -> torch.Tensor | None:
+    """(#{column >= value} + 1) / (n + 1) for a flat column of values, by cells of equal width.
+
+    None where an entry or a value is NaN.
+    """
     ordered = column if is_sorted else torch.sort(column).values
     n, m = ordered.shape[0], values.shape[0]
-    cells = torch.empty(n, dtype=torch.int32, device=ordered.device)
+    # As many cells as stay near the processors together with the column.
+    number = min(max(triton.next_power_of_2(n + 1) // 2, 2), 1 << 20)
+    before = torch.empty(number + 2, dtype=torch.int32, device=ordered.device)
     out = torch.empty(m, dtype=torch.float64, device=ordered.device)
-    number = triton.next_power_of_2(min(max(2 * n, 2), 1 << 20))
     with torch.cuda.device(ordered.device):
-        _cells_of[(triton.cdiv(n, 1024),)](ordered, cells, n, CELLS=number, BLOCK=1024)
-        every = torch.arange(number + 1, dtype=torch.int32, device=ordered.device)
-        before = torch.searchsorted(cells, every, out_int32=True)
-        _p_values[(triton.cdiv(m, 1024),)](ordered, before, values, out, n, m, CELLS=number, BLOCK=1024)
-    return out
+        grid = (triton.cdiv(number + 2, 256),)
+        _starts[grid](ordered, before, n, n.bit_length(), CELLS=number, BLOCK=256)
+        # One warp asks nobody else whether it has found its places.
+        _p_values[(triton.cdiv(m, 128),)](
+            ordered, before, values, out, n, m, CELLS=number, BLOCK=128, num_warps=1
+        )
+    return None if before[number + 1].item() else out
 
 
 @triton.jit

@@ -19,15 +19,16 @@ def read_rows(p: Array, codes: Array, floors: Array) -> Array | None:
     p : array of shape (n, K)
         p-values; those outside of [0, 1] are counted.
     codes : integer array of shape (n,)
-        Column of the true label.
+        Column of the true label; those that are no column are counted.
     floors : array of shape (1,) or (K,)
         What a p-value must exceed to be in the set, in the precision of ``p``.
 
     Returns
     -------
-    float64 array of shape (13, n) or None
+    float64 array of shape (14, n) or None
         S, N, U, F, M, E, OU, OF, OM, OE, credibility and empty, as
-        `calipers.metrics.contributions.criterion_rows` has them, and the entries that are no p-values.
+        `calipers.metrics.contributions.criterion_rows` has them; the entries that are no p-values and labels
+        that are no columns; whether the label is 0.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def row_moments(table: Array) -> Array | None:
 
 
 def p_values_among(column: Array, values: Array, *, is_sorted: bool = False) -> Array | None:
-    """(#{column >= value} + 1) / (n + 1) of every value, all flat; None where there is no kernel.
+    """(#{column >= value} + 1) / (n + 1) of every value, all flat; None without a kernel, or with a NaN.
 
     The range of the column is cut into cells of equal width. A table gives how many entries lie in
     lower cells, and a search among the few of the value's own cell the rest.

@@ -252,7 +252,7 @@ def calibration_of_parts(
     def measured(side: PromiseRows) -> Estimate:
         return multicalibration_error(
             side.kept, side.expected, table(side.rows), depth=DEPTH, pos_label=True,
-            random_state=m.generator(purpose),
+            n_draws=promise.n_draws, random_state=m.generator(purpose),
         )  # fmt: skip
 
     joint = measured(side)

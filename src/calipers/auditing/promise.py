@@ -37,6 +37,8 @@ class Promise:
         A word of its own, for a second promise of one kind and number.
     parts : tuple of Promise
         Promises it consists of: each is looked at, and the worst is told, corrected for their number.
+    n_draws : int
+        Data sets that simulated laws begin with; a part, of which only the worst is told, needs few.
     """
 
     number: int = 0
@@ -50,6 +52,7 @@ class Promise:
     two_sided: bool = False
     own_key: str = ""
     parts: tuple[Promise, ...] = ()
+    n_draws: int = 999
 
     @property
     def promised(self) -> float:
@@ -60,6 +63,11 @@ class Promise:
     def key(self) -> str:
         """Tells its states and draws from those of other promises."""
         return self.own_key or f"{self.kind}{self.number}"
+
+    @property
+    def is_of_class(self) -> bool:
+        """Whether it is the probability of one of several classes, of which the worst is told."""
+        return self.own_key.startswith("class")
 
     def in_words(self) -> str:
         """What was promised, in a few words."""

@@ -170,7 +170,7 @@ def _promise_rows(m: Measurements, promise: Promise) -> PromiseRows | None:
     rows = m.counted_rows(promise)
     if rows is None:
         return None
-    if promise.own_key.startswith("class") and rows.n > _CLASS_ROWS:
+    if promise.is_of_class and rows.n > _CLASS_ROWS:
         rows = rows.take(m.generator("class rows").choice(rows.n, _CLASS_ROWS, replace=False))
     kept = np.asarray(rows["covered"], dtype=bool)
     if not promise.per_row:

@@ -21,8 +21,13 @@ PER_ROW = "promised probability"
 EACH_CLASS = "probability of each class"
 # With more classes than these the slices are looked at for the top label only.
 MOST_CLASSES = 20
+# Ten of these reach a value that stays far from significant once it is corrected for three classes or more.
+_PART_DRAWS = 99
 STATED: dict[str, Column] = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL: dict[str, Column] = {"covered": "top_is_right", "promised": "top_probability"}
+# What the largest probability of every row says, also where there are two classes.
+TOP = Promise(alpha=0.5, kind="probability", name="probability of the top label", noun="probabilities",
+              reads=TOP_LABEL, per_row=True, two_sided=True, own_key="top")  # fmt: skip
 OF_CLASS: dict[str, Column] = {"covered": "is_class", "promised": "class_probability"}
 POSITIVE: dict[str, Column] = {"covered": "is_positive", "promised": "positive_probability"}
 
@@ -77,7 +82,7 @@ def class_probabilities(head: Rows, alphas: Sequence[float], classes: Sequence[A
                         two_sided=True)  # fmt: skip
         parts = (
             replace(every, kind="probability", number=k, name=f"probability of class {label}", reads=OF_CLASS,
-                    tag=f" (class {label})", own_key=f"class{k}")
+                    tag=f" (class {label})", own_key=f"class{k}", n_draws=_PART_DRAWS)
             for k, label in enumerate(classes)
         )  # fmt: skip
         yield replace(every, parts=tuple(parts))

@@ -167,22 +167,24 @@ def memberships(cell: np.ndarray, names: Sequence[str]) -> list[tuple[str, np.nd
 
 def _named_groups(cell: np.ndarray, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray, int]]:
     """Name, rows and number of attributes of every group and intersection."""
-    labels = np.asarray(cell).astype(str)
+    distinct, cells = np.unique(np.asarray(cell).astype(str), return_inverse=True)
     if not names:
-        yield from ((str(label), labels == label, 1) for label in np.unique(labels))
+        yield from ((str(label), cells == number, 1) for number, label in enumerate(distinct))
         return
-    columns = np.array([text.split(CELL_JOINT) for text in labels])
+    columns = np.array([text.split(CELL_JOINT) for text in distinct])
     for size in range(1, min(DEPTH, len(names)) + 1):
         for chosen in combinations(range(len(names)), size):
             keys, codes = np.unique(columns[:, chosen], axis=0, return_inverse=True)
+            codes = codes.reshape(-1)[cells]
             for number, key in enumerate(keys):
                 label = " and ".join(f"{names[j]}={word}" for j, word in zip(chosen, key, strict=True))
-                yield label, codes.reshape(-1) == number, size
+                yield label, codes == number, size
 
 
 def labelled_rows(cell: np.ndarray, names: Sequence[str], *labels: str) -> list[np.ndarray]:
     """Which rows have these labels; none where there is no such label."""
-    found = {label: mask for label, mask, _ in _named_groups(cell, names) if label in labels}
+    asked = set(labels)
+    found = {label: mask for label, mask, _ in _named_groups(cell, names) if label in asked}
     return [found.get(label, np.zeros(len(cell), dtype=bool)) for label in labels]
 
 

@@ -149,11 +149,15 @@ def _watch(
 
     from calipers.cli.monitor_columns import named_columns
     from calipers.cli.monitor_source import read_rows
+    from calipers.exceptions import InputError
 
     while True:
-        for table in read_rows(source, places):
+        for arrived in read_rows(source, places):
             quiet = not monitor.alarm_
-            _take(monitor, named_columns(table, choice, beside=group), group)
+            try:
+                _take(monitor, named_columns(arrived.table, choice, beside=group), group)
+            except InputError as error:
+                raise type(error)(f"{arrived.name}, row 0 being line {arrived.line}: {error}") from None
             after(quiet and monitor.alarm_)
         if follow is None or source == "-":
             return

@@ -110,5 +110,7 @@ def _numbers(table: pl.DataFrame, name: str) -> np.ndarray:
     values = np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64)
     if np.isnan(values).any():
         row = int(np.argmax(np.isnan(values)))
-        raise InputError(f"column {name!r} has a value that is missing or no number, {table[name][row]!r}.")
+        raise InputError(
+            f"column {name!r} has a value that is missing or no number, {table[name][row]!r} at row {row}."
+        )
     return values

@@ -32,7 +32,7 @@ from calipers.arrays.device_rows import p_values_among
 from calipers.conformal.blocks import row_blocks
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inputs import check_groups, check_vector, exact_level, require_finite
+from calipers.inputs import check_groups, exact_level, require_finite
 from calipers.inputs.option_checks import check_flag, check_number
 from calipers.inputs.row_checks import (
     check_row_labels,
@@ -40,6 +40,7 @@ from calipers.inputs.row_checks import (
     first_true,
     numeric,
     place,
+    real_vector,
 )
 
 _BLOCK = 6 << 10
@@ -111,17 +112,18 @@ def conformal_p_values(
     >>> conformal_p_values([1.0, 2.0, 2.0, 5.0], [[2.0, 6.0]], tau=0.5)
     array([[0.5, 0.1]])
     """
-    cal = check_vector(calibration_scores, name="calibration_scores", finite=False)
-    test = _check_test_scores(test_scores)
-    cal, test = _same_kind(cal, test)
+    cal = real_vector(calibration_scores, name="calibration_scores")
+    cal, test = _same_kind(cal, _real_table(test_scores))
+    further = (calibration_labels, calibration_groups, test_groups, tau)
+    # A device that compares with all scores at once needs no table of cells, and finds NaN on its way.
+    is_plain = smoothed is False and all(given is None for given in further)
+    if is_plain and (found := p_values_among(cal, namespace(test).reshape(test, (-1,)))) is not None:
+        return namespace(test).reshape(found, test.shape)
+    cal = require_finite(cal, name="calibration_scores", infinite=True)
+    test = require_finite(test, name="test_scores", infinite=True)
     codes, n_labels = _check_labels(calibration_labels, cal, test)
     cal_groups, groups, n_groups = _check_both_groups(calibration_groups, test_groups, cal, test)
     draws = resolve_tau(tau, test, smoothed, random_state)
-    if codes is None and groups is None and draws is None:
-        # A device that compares with all scores at once needs no table of cells.
-        flat = namespace(test).reshape(test, (-1,))
-        if (found := p_values_among(cal, flat)) is not None:
-            return namespace(test).reshape(found, test.shape)
     table = CalibrationScores.build(
         cal, labels=codes, n_labels=n_labels, groups=cal_groups, n_groups=n_groups
     )
@@ -433,13 +435,13 @@ def _split_levels(sizes: np.ndarray, level: Fraction) -> tuple[np.ndarray, np.nd
     return whole[inverse], rest[inverse]
 
 
-def _check_test_scores(test_scores: Any) -> Array:
+def _real_table(test_scores: Any) -> Array:
     test = as_array(test_scores, name="test_scores")
     if test.ndim not in (1, 2):
         raise InputError(
             f"test_scores must be (m,) or (m, K), one column per label, got shape {tuple(test.shape)}."
         )
-    return require_finite(numeric(test, "test_scores"), name="test_scores", infinite=True)
+    return numeric(test, "test_scores")
 
 
 def _same_kind(cal: Array, test: Array) -> tuple[Array, Array]:

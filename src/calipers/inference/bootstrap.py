@@ -324,7 +324,7 @@ def _jackknife(evaluate: Callable[[np.ndarray], np.ndarray], n: int, rng: np.ran
 def _acceleration(jackknife: np.ndarray) -> float:
     deviations = np.mean(jackknife) - jackknife
     squares = float(np.sum(deviations**2))
-    return float(np.sum(deviations**3)) / (6 * squares**1.5) if squares > 0 else 0.0
+    return float(np.sum(deviations * deviations**2)) / (6 * squares**1.5) if squares > 0 else 0.0
 
 
 def _bca_level(z0: float, a: float, z: float) -> float:
@@ -342,7 +342,7 @@ def _why_undefined(below: float) -> str:
 def _with_ends(blank: BootstrapResult, draws: np.ndarray, levels: tuple[float, ...]) -> BootstrapResult:
     low, high = (float(np.quantile(draws, level)) for level in levels)
     spread = float(np.std(draws, ddof=1))
-    fourth = float(np.mean((draws - np.mean(draws)) ** 4))
+    fourth = float(np.mean(((draws - np.mean(draws)) ** 2) ** 2))
     left_out = f"{blank.n_undefined} of {blank.n_draws} resamples were undefined and left out"
     return replace(
         blank,

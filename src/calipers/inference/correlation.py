@@ -36,7 +36,8 @@ class RowCorrelation:
         r = float(np.mean(u * v))
         # Influence of a row on the correlation: u v - r (u^2 + v^2) / 2.
         influence = u * v - r * (u * u + v * v) / 2
-        squares, fourths = float(np.sum(influence**2)), float(np.sum(influence**4))
+        square = influence**2
+        squares, fourths = float(np.sum(square)), float(np.sum(square**2))
         return cls(r, math.sqrt(squares) / x.size, effective_rows(squares, fourths))
 
 

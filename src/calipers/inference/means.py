@@ -214,7 +214,8 @@ def _tails(x: np.ndarray, w: np.ndarray | float, mean: float) -> tuple[float, fl
     """Sums of third and fourth powers of the deviations."""
     with np.errstate(invalid="ignore", over="ignore"):
         deviations = x - mean
-        cubes = w * deviations**3
+        # Not deviations**3: a power of floats takes ten times as long as two products.
+        cubes = w * (deviations * deviations * deviations)
         return float(np.sum(cubes)), float(np.sum(cubes * deviations))
 
 

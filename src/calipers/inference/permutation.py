@@ -223,30 +223,31 @@ def _table_sums(
     depth = int(lengths.size - 1).bit_length()
     padded = np.zeros(1 << depth, dtype=np.int64)  # runs without rows at the end
     padded[: lengths.size] = lengths
-    tables = np.tile(counts.astype(np.int64)[:, None, None], (1, n_draws, 1))  # levels, draws, blocks
+    below = np.append(0, np.cumsum(counts)).astype(np.int64)  # rows of the levels before each level
+    tables = np.tile(below[:, None, None], (1, n_draws, 1))  # levels and their end, draws, blocks
     for halvings in range(1, depth + 1):
         rows = padded.reshape(1 << halvings, -1).sum(axis=1)
         taken = _take_rows(tables, rows[::2], rng)
-        tables = np.stack([taken, tables - taken], axis=3).reshape(levels.size, n_draws, -1)
-    return np.asarray(np.tensordot(levels, tables, axes=1)[:, : lengths.size])
+        halves = np.empty((*tables.shape, 2), dtype=np.int64)
+        halves[..., 0] = taken
+        np.subtract(tables, taken, out=halves[..., 1])
+        tables = halves.reshape(*tables.shape[:2], -1)
+    return np.asarray(np.tensordot(levels, np.diff(tables, axis=0), axes=1)[:, : lengths.size])
 
 
 def _take_rows(tables: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How many rows of each level a draw of so many rows takes from each block; levels are halved, too."""
-    starts = np.zeros(1, dtype=np.int64)
-    wanted = np.broadcast_to(rows, (1, *tables.shape[1:]))
-    while starts.size < len(tables):
-        ends = np.append(starts[1:], len(tables))
-        several = np.flatnonzero(ends - starts > 1)
-        cuts = np.sort(np.append(starts, (starts + ends)[several] // 2))
-        there = np.add.reduceat(tables, cuts, axis=0)
-        taken = np.empty(there.shape, dtype=np.int64)
-        taken[np.searchsorted(cuts, starts)] = wanted
-        half = np.searchsorted(cuts, starts[several])
-        taken[half] = rng.hypergeometric(there[half], there[half + 1], wanted[several])
-        taken[half + 1] = wanted[several] - taken[half]
-        starts, wanted = cuts, taken
-    return wanted
+    """Rows before each level among so many rows drawn from each block; levels are halved, too."""
+    taken = np.empty_like(tables)
+    taken[0], taken[-1] = 0, rows
+    bounds = np.array([0, len(tables) - 1])
+    while np.any(wide := np.diff(bounds) > 1):
+        low, high = bounds[:-1][wide], bounds[1:][wide]
+        middle = (low + high) // 2
+        first, last, split = tables[low], tables[high], tables[middle]
+        drawn = rng.hypergeometric(split - first, last - split, taken[high] - taken[low])
+        taken[middle] = taken[low] + drawn
+        bounds = np.sort(np.append(bounds, middle))
+    return taken
 
 
 def _shuffles(

@@ -81,7 +81,12 @@ class StagedLaw:
 
 
 def staged_law(
-    draw: Callable[[int], np.ndarray], observed: float, *, cost: float, bound: TailBound | None = None
+    draw: Callable[[int], np.ndarray],
+    observed: float,
+    *,
+    cost: float,
+    bound: TailBound | None = None,
+    n_draws: int = STAGES[0],
 ) -> StagedLaw:
     """The law from as many draws as its tail at the observed reading needs and the work allows.
 
@@ -95,6 +100,8 @@ def staged_law(
         Steps of one draw.
     bound : callable or None
         Upper bound of P(reading >= x), never 0.
+    n_draws : int
+        Draws of the first stage.
 
     Returns
     -------
@@ -102,10 +109,12 @@ def staged_law(
 
     Notes
     -----
-    999 draws; 9 999 and 99 999 while fewer than ten reach the observed value. The p-value stays exactly
-    valid: where a later stage is asked for, the first one was below 0.011 already.
+    999 draws (or ``n_draws``); 9 999 and 99 999 while fewer than ten reach the observed value. The p-value
+    stays exactly valid: where a later stage is asked for, that of the one before, itself valid, was below
+    ten in its number of draws already.
     """
-    return StagedLaw(staged_draws(draw, observed, cost=cost, bound=bound), bound)
+    stages = (n_draws, *(stage for stage in STAGES if stage > n_draws))
+    return StagedLaw(staged_draws(draw, observed, cost=cost, bound=bound, stages=stages), bound)
 
 
 def staged_draws(

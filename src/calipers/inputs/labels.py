@@ -280,8 +280,20 @@ def _encode_device(labels: Array, n_classes: int, classes: Any, name: str) -> Ar
 
 def _are_device_indices(labels: Array, n_classes: int, classes: Any) -> bool:
     """Whether every label is its own column beyond doubt, by two reductions instead of a sort."""
-    if not labels.shape[0] or not (classes is None or _are_plain(classes, n_classes)):
+    if not labels.shape[0] or not may_be_columns(labels, n_classes, classes):
         return False
     low, high = smallest_and_largest(labels)
-    # Without classes, and with more than two of them, a label 0 says that columns are counted from 0.
-    return low >= 0 and high < n_classes and (classes is not None or n_classes == 2 or low == 0)
+    return low >= 0 and high < n_classes and (low == 0 or not needs_zero(n_classes, classes))
+
+
+def may_be_columns(labels: Any, n_classes: int, classes: Any) -> bool:
+    """Whether labels are whole numbers on a device, and the classes, if given, those from 0 on."""
+    if isinstance(labels, np.ndarray) or not hasattr(labels, "device") or labels.ndim != 1:
+        return False
+    is_whole = bool(namespace(labels).isdtype(labels.dtype, "integral"))
+    return is_whole and (classes is None or _are_plain(classes, n_classes))
+
+
+def needs_zero(n_classes: int, classes: Any) -> bool:
+    """Whether a label 0 has to say that columns are counted from 0: without classes, if more than two."""
+    return classes is None and n_classes != 2

@@ -101,7 +101,7 @@ def check_row_alpha(alpha: Any, n: int, *, name: str = "alpha") -> np.ndarray:
         values = np.asarray(as_numpy(alpha, name=name), dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise InputTypeError(
-            f"{name} must be a number, or numbers of the rows, got {repr(alpha)[:60]}."
+            f"{name} must be a number, or one number per row, got {repr(alpha)[:60]}."
         ) from None
     if values.shape != (n,):
         raise InputError(

@@ -113,10 +113,15 @@ def check_vector(values: Any, *, name: str, finite: bool = True) -> Array:
     >>> check_vector([1, 2], name="size")
     array([1., 2.])
     """
+    return require_finite(real_vector(values, name=name), name=name, infinite=not finite)
+
+
+def real_vector(values: Any, *, name: str) -> Array:
+    """A one-dimensional array of real numbers in a floating dtype, of any value."""
     array = one_column(as_array(values, name=name))
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(array.shape)}.")
-    return require_finite(numeric(array, name), name=name, infinite=not finite)
+    return numeric(array, name)
 
 
 def numeric(array: Array, name: str) -> Array:

@@ -27,6 +27,7 @@ from calipers.inputs import (
     exact_level,
     sets_at,
 )
+from calipers.inputs.labels import may_be_columns, needs_zero
 from calipers.inputs.levels import check_label_alpha
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.contributions import criterion_rows
@@ -128,15 +129,35 @@ def efficiency(
     """
     if phi is not None and not callable(phi):
         raise InputTypeError(f"phi must be a function on [0, 1], got {repr(phi)[:60]}.")
-    # A table that is read once on its device is checked by that read.
-    later = phi is None and sample_weight is None and is_read_once(p_values)
-    p, codes, weights = _check(y_true, p_values, classes, sample_weight, in_range=not later)
-    names = partial(_column_names, y_true, int(p.shape[1]), classes)
-    levels = _levels(alpha, label_alpha, names, "efficiency")
+    given = {"alpha": alpha, "label_alpha": label_alpha, "classes": classes}
+    if phi is None and sample_weight is None and is_read_once(p_values):
+        table = _read_once(y_true, p_values, check_confidence(confidence), **given)
+        if table is not None:
+            return table
+    p, codes, weights = _check(y_true, p_values, classes, sample_weight)
+    levels = _levels_of(y_true, p, **given)
     options = {"alpha": levels, "confidence": check_confidence(confidence), "phi": phi}
     state = efficiency_state(_EFFICIENCY, options)
     state.add(p, codes, weights)
     return state.finish()
+
+
+def _read_once(
+    y_true: Any, p: Array, confidence: float, *, classes: Any, **levels: Any
+) -> EstimateTable | None:
+    """The table where p-values are read once on their device and checked by that read; None if they fail."""
+    n_labels = int(p.shape[1])
+    check_same_length(y_true=y_true, p_values=p)
+    if not may_be_columns(y_true, n_labels, classes) or y_true.device != p.device:
+        return None
+    alpha = _levels_of(y_true, p, classes=classes, **levels)
+    state = efficiency_state(_EFFICIENCY, {"alpha": alpha, "confidence": confidence})
+    is_added = state.add_read(p, y_true, unchecked=True, needs_zero=needs_zero(n_labels, classes))
+    return state.finish() if is_added else None
+
+
+def _levels_of(y_true: Any, p: Array, *, alpha: Any, label_alpha: Any, classes: Any) -> Any:
+    return _levels(alpha, label_alpha, partial(_column_names, y_true, int(p.shape[1]), classes), "efficiency")
 
 
 def efficiency_by_label(
@@ -302,9 +323,9 @@ def efficiency_curve(
 
 
 def _check(
-    y_true: Any, p_values: Any, classes: Any, sample_weight: Any, *, in_range: bool = True
+    y_true: Any, p_values: Any, classes: Any, sample_weight: Any
 ) -> tuple[Array, Array, Weights | None]:
-    p = check_p_values(p_values) if in_range else p_values
+    p = check_p_values(p_values)
     n = check_same_length(y_true=y_true, p_values=p_values, sample_weight=sample_weight)
     codes = encode_labels(y_true, int(p.shape[1]), classes=classes, table=p_values)
     codes = on_device_of(codes, p) if isinstance(codes, np.ndarray) else codes

@@ -17,7 +17,7 @@ CRITERIA = {
     "S": "sum of p-values",
     "N": "number of labels in the set",
     "U": "unconfidence: second largest p-value",
-    "F": "fuzziness: sum of p-values but a largest one",
+    "F": "fuzziness: sum of all p-values but the largest",
     "M": "multiple: sets with more than one label",
     "E": "excess: labels beyond the first in the set",
     "OU": "observed unconfidence: largest p-value of a false label",
@@ -25,10 +25,10 @@ CRITERIA = {
     "OM": "observed multiple: sets with a false label",
     "OE": "observed excess: false labels in the set",
 }
-# Keys that decide between predictors of equal U or F, and of equal M or E.
+# They decide between predictors of equal U or F, and of equal M or E.
 TIE_BREAKS = {"credibility": "largest p-value", "empty": "sets without a label"}
 _MEANINGS = CRITERIA | TIE_BREAKS
-# Theorem 1: true conditional probabilities are optimal for these four, and for no other with three labels.
+# Theorem 1: true conditional probabilities are optimal for these; with three labels or more for no other.
 PROBABILISTIC = frozenset({"S", "N", "OF", "OE"})
 # Criteria that depend on the level, and those whose rows are 0 or 1.
 LEVEL_DEPENDENT = ("N", "M", "E", "OM", "OE", "empty")

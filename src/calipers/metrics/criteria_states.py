@@ -76,14 +76,8 @@ class CriteriaState(State):
         if compiled is not None and weights is None and self.phi is None:
             self.moments.add(compiled_moments(p, codes, self.alpha, compiled))
             return
-        if weights is None and self.phi is None and not isinstance(p, np.ndarray):
-            read = read_rows(p, codes, level_floors(p, self.alpha))
-            if read is not None:
-                *each, outside = Moments.of_each(read)
-                if outside.mean > 0:
-                    check_p_values(p)  # says which, unless rounding explains it
-                self.moments.add(dict(zip(CRITERIA_ORDER, each, strict=True)))
-                return
+        if weights is None and self.phi is None and self.add_read(p, codes):
+            return
         size, inside = sizes(sets_at(p, self.alpha), codes)
         rows = p_value_rows(p, codes)
         if self.phi is not None:
@@ -99,6 +93,20 @@ class CriteriaState(State):
             self.moments.add(dict(zip(rows, each, strict=True)))
             return
         self.moments.add({name: Moments.of(as_numpy(x), weights) for name, x in rows.items()})
+
+    def add_read(self, p: Array, codes: Array, *, unchecked: bool = False, needs_zero: bool = False) -> bool:
+        """Add rows that count once from one read on their device; False where there is no kernel for that.
+
+        Unchecked rows are not added, either, when an entry is no p-value, a label no column, or no label 0.
+        """
+        if isinstance(p, np.ndarray) or (read := read_rows(p, codes, level_floors(p, self.alpha))) is None:
+            return False
+        *each, unfit, zero = Moments.of_each(read)
+        if unchecked and (unfit.mean > 0 or (needs_zero and zero.mean == 0)):
+            return False
+        self.n_labels = int(p.shape[1])
+        self.moments.add(dict(zip(CRITERIA_ORDER, each, strict=True)))
+        return True
 
     def merge(self, other: Self) -> Self:
         """Pool the moments."""

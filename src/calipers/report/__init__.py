@@ -1,6 +1,6 @@
 """Results -> one dictionary -> self-contained HTML, Markdown, text and JSON.
 
-This room sees `calipers.results` only: it takes plain values and never computes a statistic.
+This package sees `calipers.results` only: it takes plain values and never computes a statistic.
 """
 
 from typing import Any

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calipers.report.drawing import draw
+from calipers.report.drawing import draw, picture_keys
+from calipers.report.drawing_intervals import MEASURED
 from calipers.report.measure_names import measure_name
 from calipers.report.text_formats import UNBROKEN, split_repair
 from calipers.results import Estimate
@@ -137,16 +138,14 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     estimate, details = Estimate(**evidence), finding["details"]
     coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in details
     promised = 1.0 - details["alpha"] if coverage else details.get("bound")
-    drawn = table_picture({"measured": estimate}, title=finding["title"], reference=promised)
-    drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {}
-    band = evidence["null_low"] is not None or evidence["null_high"] is not None
+    drawn = table_picture({MEASURED: estimate}, title=finding["title"], reference=promised)
+    drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {"two_sided": True}
     return {
         "name": f"{finding['code']}_evidence",
         "title": _capitalised(measure_name(estimate.name)),
-        "caption": "The bar is the interval around the measured value"
-        + (", grey what a valid predictor would read" if band else "")
-        + ("." if promised is None else ", the dashed line the promise."),
+        "caption": "",
         "svg": draw(drawn),
+        "legend": picture_keys(drawn),
         "methods": [],
     }
 

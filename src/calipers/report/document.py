@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calipers.report.picture_focus import focused
 from calipers.results import EstimateTable, Finding, nothing_told, severity_rank
 from calipers.results.formatting import in_a_row
 from calipers.version import __version__
@@ -80,7 +81,8 @@ def audit_document(
     Examples
     --------
     >>> from calipers.report import audit_document
-    >>> from calipers.results import EstimateTable
+    >>> from calipers.report.picture_focus import focused
+    from calipers.results import EstimateTable
     >>> document = audit_document(about={"rows": 10}, questions=[], findings=[],
     ...                           estimates=EstimateTable([]), pictures=[])
     >>> document["verdict"]["severity"]
@@ -96,7 +98,7 @@ def audit_document(
         "questions": answers,
         "findings": [finding.to_dict() for finding in findings],
         "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
-        "pictures": [dict(picture) for picture in pictures],
+        "pictures": [focused(picture, findings) for picture in pictures],
         "promises": [dict(cell) for cell in promises],
         "examples": {code: dict(shown) for code, shown in (examples or {}).items()},
         **({} if history is None else {"history": dict(history)}),

@@ -18,8 +18,7 @@ from calipers.report.cards import (
     what_to_add,
 )
 from calipers.report.document import TOO_FEW_ROWS
-from calipers.report.drawing import draw
-from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.drawing import draw, picture_keys
 from calipers.report.earlier_reports import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
@@ -36,8 +35,7 @@ from calipers.report.text_formats import (
 )
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, format_rows, p_in_words
-from calipers.results.picture_data import has_diagonal
-from calipers.results.promise_table import ANSWER_MARKS, slice_name
+from calipers.results.promise_table import ANSWER_MARKS, NOT_QUITE, slice_name
 from calipers.results.serialization import encode
 
 # What the names of the numbers mean, per question; the methods say how each was made.
@@ -102,7 +100,8 @@ def render_html(
             asked_promises=[name for name in grid.promises if _is_asked(grid, name)],
             untold=document["verdict"]["sentence"] == TOO_FEW_ROWS,
             answer_marks=ANSWER_MARKS,
-            states_shown={grid.cell(name, part).answer for name in grid.promises for part in grid.slices},
+            severities={"broken": "issue", NOT_QUITE: "warning", "mostly kept": "note"},
+            states_shown={grid.cell(name, part).shown for name in grid.promises for part in grid.slices},
             cards=cards,
             open_checks=one_line_each(document, "cannot_tell"),
             clean_checks=fine_checks(document),
@@ -224,32 +223,10 @@ def _picture(picture: Mapping[str, Any]) -> dict[str, Any]:
         "caption": picture["caption"],
         "methods": list(dict.fromkeys(curve["method"] for curve in picture["curves"] if curve["method"])),
         "svg": draw(thin),
-        "legend": _legend(thin),
-        "left_out": max(0, len(picture["labels"]) - MOST_ROWS),
+        "legend": picture_keys(thin),
         "table": _table(thin),
         "slides": picture["name"] == "coverage_by_alpha",
     }
-
-
-def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the colours of a drawing mean: class of the sample and words."""
-    curves, keys = picture["curves"], []
-    if picture["kind"] == "plane":
-        return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
-    if any(curve["null_high"] is not None for curve in curves):
-        keys.append(("null", "a valid predictor"))
-    if picture["reference"] is not None or has_diagonal(curves[0]):
-        keys.append(("promise", _reference_words(picture)))
-    if any(curve["low"] is not None and curve["confidence"] for curve in curves):
-        keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
-    return keys
-
-
-def _reference_words(picture: Mapping[str, Any]) -> str:
-    """What the dashed line is: a promise, nothing at all, or the mean that a loss is compared with."""
-    if str(picture["name"]).startswith("loss_"):
-        return "mean of all rows"
-    return "no difference" if picture["reference"] == 0.0 else "the promise"
 
 
 def _thinned(curve: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from calipers.report.text_formats import MARKS, estimate_row
 from calipers.results.formatting import format_count
 
 
-def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: str = "") -> str:
+def render_side_by_side(
+    documents: Mapping[str, Mapping[str, Any]], *, reason: str = "", links: Mapping[str, str] | None = None
+) -> str:
     """One self-contained page with a column per audit.
 
     Parameters
@@ -20,11 +22,13 @@ def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: s
         Name -> document of `audit_document`.
     reason : str
         Why they are not compared by tests; shown at the top.
+    links : mapping, optional
+        Name -> address of its report.
 
     Returns
     -------
     str
-        HTML without a single address outside itself.
+        HTML without a single address outside itself, but for ``links``.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: s
     lines += [(measure_name(name), [_number(d, name) for d in made]) for name in shared]
     return str(
         template("side_by_side.html").render(
-            names=list(documents), lines=lines, reason=reason, style=asset("report.css")
+            names=list(documents), lines=lines, reason=reason, links=links or {}, style=asset("report.css")
         )
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -17,10 +18,12 @@ from calipers.results.plotting import Plotted
 
 Alternative = Literal["two-sided", "greater", "less"]
 _ALTERNATIVES = (None, "two-sided", "greater", "less")
-_PLAIN = (float, int, type(None))
+_PLAIN = frozenset({float, int, type(None)})
 _NUMBERS = (
     "value", "std_error", "low", "high", "confidence", "n", "p_value", "null_low", "null_high", "null_level",
 )  # fmt: skip
+
+_numbers = attrgetter(*_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,10 +98,11 @@ class Estimate(Plotted):
         if self.p_value is not None and self.p_value <= 0:  # a tail below the smallest number is not 0
             object.__setattr__(self, "p_value", sys.float_info.min)
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
-        for key in _NUMBERS:  # scalars of array libraries are printed and stored otherwise
-            number = getattr(self, key)
-            if type(number) not in _PLAIN:
-                object.__setattr__(self, key, float(number))
+        numbers = _numbers(self)
+        if not _PLAIN.issuperset(map(type, numbers)):
+            for key, number in zip(_NUMBERS, numbers, strict=True):
+                if type(number) not in _PLAIN:  # scalars of array libraries are printed and stored otherwise
+                    object.__setattr__(self, key, float(number))
         if isinstance(self.n, float) and self.n.is_integer():  # weights are floats, rows are counted
             object.__setattr__(self, "n", int(self.n))
 

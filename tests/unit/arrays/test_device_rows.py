@@ -57,9 +57,10 @@ def test_one_read_gives_the_criteria_of_the_host(shape, dtype):
     p, codes = (np.round(50 * rng.random(shape)) / 50).astype(dtype), rng.integers(0, shape[1], shape[0])
     expected = criterion_rows(p, codes, sets_at(p, 0.1))
     table = cuda(p)
-    *columns, outside = as_numpy(read_rows(table, cuda(codes), level_floors(table, 0.1)))
+    *columns, unfit, zero = as_numpy(read_rows(table, cuda(codes), level_floors(table, 0.1)))
     read = dict(zip(CRITERIA_ORDER, columns, strict=True))
-    assert not outside.any()
+    assert not unfit.any()
+    np.testing.assert_array_equal(zero, codes == 0)
     for name, column in expected.items():
         # Sums are added up in another order.
         np.testing.assert_allclose(read[name], column, rtol=0, atol=1e-9 if name in {"S", "F", "OF"} else 0)
@@ -73,6 +74,60 @@ def test_the_read_refuses_what_is_no_p_value_as_the_host_does(bad, words):
     for table in (p, cuda(p)):
         with pytest.raises(InputError, match=words):
             efficiency(y, table)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("classes", [None, range(7)])
+@pytest.mark.parametrize("bad", [-1, 7])
+def test_the_read_refuses_labels_that_are_no_columns_as_the_host_does(bad, classes):
+    p, y = np.full((50, 7), 0.25), np.arange(50) % 7
+    y[13] = bad
+    said = []
+    for labels, table in ((y, p), (cuda(y), cuda(p))):
+        with pytest.raises(InputError) as refusal:
+            efficiency(labels, table, classes=classes)
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.gpu
+def test_labels_without_a_zero_are_read_as_on_the_host():
+    p, y = np.full((50, 7), 0.25), 1 + np.arange(50) % 6
+    for labels, table in ((y, p), (cuda(y), cuda(p))):
+        with pytest.raises(InputError):
+            efficiency(labels, table)
+    assert float(efficiency(cuda(y), cuda(p), classes=range(7))["S"]) == 1.75
+    two = np.ones((4, 2)) / 2
+    assert float(efficiency(cuda(np.ones(4, dtype=int)), cuda(two))["S"]) == 1.0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("where", ["calibration", "test"])
+def test_p_values_on_a_device_refuse_nan_as_on_the_host(where):
+    scores = {"calibration": np.linspace(0, 1, 300), "test": np.linspace(0, 1, 5000).reshape(1000, 5)}
+    scores[where].reshape(-1)[137] = np.nan
+    said = []
+    for place in (np.asarray, cuda):
+        with pytest.raises(InputError, match="NaN") as refusal:
+            conformal_p_values(place(scores["calibration"]), place(scores["test"]))
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [1, 2, 3, 255, 256, 257, 20_000])
+@pytest.mark.parametrize("kind", ["spread", "tied", "skewed", "infinite"])
+def test_p_values_on_a_device_are_those_of_the_host(n, kind):
+    rng = np.random.default_rng(n)
+    cal, test = rng.random(n), rng.random((50, 33))
+    if kind == "tied":
+        cal, test = np.round(cal, 1), np.round(test, 1)
+    if kind == "skewed":
+        cal, test = cal**40, test**40
+    if kind == "infinite":
+        cal[0], test[0, 0], test[1, 1] = np.inf, np.inf, -np.inf
+    found = conformal_p_values(cuda(cal), cuda(test))
+    np.testing.assert_array_equal(as_numpy(found), conformal_p_values(cal, test))
 
 
 @pytest.mark.gpu

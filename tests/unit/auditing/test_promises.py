@@ -598,24 +598,25 @@ def drawn(rng: np.random.Generator, P: np.ndarray, wrong: np.ndarray) -> np.ndar
 
 
 @pytest.mark.parametrize(
-    ("code", "slices"), [("CAL504", "groups"), ("CAL506", "time"), ("CAL508", "difficulty")]
+    ("code", "slices"),
+    [("CAL504", "groups"), ("CAL505", "features"), ("CAL506", "time"), ("CAL508", "difficulty")],
 )
 def test_a_class_that_is_off_in_a_slice_is_named_though_the_top_label_is_right(
     code: str, slices: str
 ) -> None:
     rng, P = probabilities_of_four()
     group, ease, day = rng.choice(list("abcd"), len(P)), rng.random(len(P)), rng.permutation(len(P)) // 20
-    wrong = {"CAL504": group == "b", "CAL506": day >= 130, "CAL508": ease < 0.2}[code]
-    found = calipers.audit(
-        drawn(rng, P, wrong), probabilities=P, groups=group, ease=ease, time=day, random_state=0
-    )
+    X = rng.normal(size=(len(P), 3))
+    places = {"CAL504": group == "b", "CAL505": X[:, 1] > 0.8, "CAL506": day >= 130, "CAL508": ease < 0.2}
+    wrong, slices_given = places[code], {"groups": group, "ease": ease, "time": day, "X": X}
+    found = calipers.audit(drawn(rng, P, wrong), probabilities=P, **slices_given, random_state=0)
     finding = fault(found, code)
     assert finding.severity == "issue"
     assert "class 1" in finding.sentence or "class 2" in finding.sentence
     assert found.promises["probability of each class", slices].answer == "broken"
     assert found.promises["probability of the top label", slices].answer != "broken"
     assert "corrected for 4 classes" in finding.evidence.method
-    kept = calipers.audit(drawn(rng, P, wrong & False), probabilities=P, groups=group, ease=ease, time=day)
+    kept = calipers.audit(drawn(rng, P, wrong & False), probabilities=P, **slices_given, random_state=0)
     assert kept.severity == "none"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calipers.auditing import repair_snippets
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.regions import SUSPECT, deviating_region, region_mask
+from calipers.auditing.checks.regions import SUSPECT, clearest_region, deviating_region, region_mask
 from calipers.auditing.compared_parts import QUESTION
 from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.promise import Promise
@@ -69,6 +69,8 @@ def excess_risk_at_promise(m: Measurements, promise: Promise) -> CheckResult:
         return replace(base, not_applicable=NO_EXACT_TEST_SENTENCE)
     if (certain := without_a_chance_to_miss(base, promise, side)) is not None:
         return certain
+    if promise.is_of_class:
+        return _by_regions(m, promise, side, base)
     most = QUICK_ROWS if m.design.quick else MOST_ERT_ROWS
     if len(side.kept) > most:
         side = side.take(m.generator(f"rows {promise.key}").choice(len(side.kept), most, replace=False))
@@ -99,6 +101,26 @@ def excess_risk_at_promise(m: Measurements, promise: Promise) -> CheckResult:
         estimates=(risk, *others),
         details={"alpha": promise.alpha, "reason": FEW_HALVES} if few else {"alpha": promise.alpha},
     )
+    return _place_of_promise(m, promise, side, result)
+
+
+def _by_regions(m: Measurements, promise: Promise, side: PromiseRows, base: CheckResult) -> CheckResult:
+    """The probability of one of several classes in the regions that stand out: no models for every class."""
+    found = clearest_region(m, promise, side)
+    base = replace(base, clean="No region of the features clearly stands out for any class.")
+    if found is None:
+        return replace(base, p_value=1.0)
+    result = replace(
+        base,
+        evidence=replace(found, name=f"share where {found.name} ({promise.name})"),
+        p_value=found.p_value,
+        effect=0.0,
+        fault=f"The features tell where the {promise.name} is off: what happens there differs from "
+        f"{_compared_with(promise, side).rstrip(',')}.",
+        repair=repair_snippets.calibrate(),
+        details={"alpha": promise.alpha},
+    )
+    result = replace(result, estimates=(result.evidence,) if result.evidence is not None else ())
     return _place_of_promise(m, promise, side, result)
 
 

@@ -257,6 +257,19 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
     )
 
 
+def change_at(rows: Rows, inside: np.ndarray, since: Any) -> tuple[float, str]:
+    """How clearly losses differ between some rows, those since a time, and the others; and the sentence.
+
+    The number is the squared standardised difference of means, twice the gain in log-likelihood.
+    """
+    name, losses = losses_of(rows) or ("loss", np.zeros(rows.n))
+    means = {"before": float(losses[~inside].mean()), "after": float(losses[inside].mean())}
+    error = float(np.std(losses)) * np.sqrt(1 / max(1, inside.sum()) + 1 / max(1, (~inside).sum()))
+    change = Estimate(name="change of the mean loss", value=means["after"] - means["before"],
+                      details=means | {"changed_at": since})  # fmt: skip
+    return (float(change) / max(error, 1e-300)) ** 2, _mean_fault(name, change, timed=True)
+
+
 def _rows_since(change: Estimate) -> Any:
     since = change.details.get("changed_at")
     return None if since is None else lambda rows: times_of(rows) >= since

@@ -58,7 +58,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         return CheckResult(**base, not_applicable="All rows have one time; there is nothing to compare.")
     change = change_over_time(
         side.kept, times, alpha=1.0 - side.promised if promise.per_row else promise.alpha,
-        random_state=m.generator(f"{code}{promise.key}"),
+        n_draws=promise.n_draws, random_state=m.generator(f"{code}{promise.key}"),
     )  # fmt: skip
     p = change.p_value if side.cluster is None else _clustered(m, promise, side)
     picture = _picture(m, promise, side, times, base)

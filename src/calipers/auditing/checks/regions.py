@@ -86,20 +86,28 @@ def deviating_region(
 
     What is too much is a fault of probabilities and quantiles, not of coverage.
     """
-    features = check_features(side.rows.given["X"])
-    alpha = 1.0 - side.expected if promise.per_row else float(1.0 - side.expected[0])
-    if side.cluster is None:
-        table = failing_regions(
-            features, side.kept, alpha=alpha, min_mass=smallest_mass(len(side.kept)), keep="all",
-            confidence=m.confidence, random_state=m.generator(f"{CODE}{promise.key}"),
-        )  # fmt: skip
-        rule = min(table, key=lambda key: table[key].p_value or 1.0, default="")
-        if table and (table[rule].p_value or 1.0) <= SUSPECT:
-            return (rule, table[rule].details["conditions"]), table[rule]
+    measured = clearest_region(m, promise, side)
+    if measured is not None and (measured.p_value or 1.0) <= SUSPECT:
+        return (measured.name, measured.details["conditions"]), measured
     found = best_rule(
-        features, side.kept, alpha, min_mass=smallest_mass(len(side.kept)), below=not promise.two_sided
-    )
+        check_features(side.rows.given["X"]), side.kept, _allowed(promise, side),
+        min_mass=smallest_mass(len(side.kept)), below=not promise.two_sided,
+    )  # fmt: skip
     return None if found is None else (found, None)
+
+
+def clearest_region(m: Measurements, promise: Promise, side: PromiseRows) -> Estimate | None:
+    """Of the regions that one half of the rows finds the one that the other half confirms best."""
+    table = failing_regions(
+        check_features(side.rows.given["X"]), side.kept, alpha=_allowed(promise, side),
+        min_mass=smallest_mass(len(side.kept)), keep="all", cluster=side.cluster, confidence=m.confidence,
+        random_state=m.generator(f"{CODE}{promise.key}"),
+    )  # fmt: skip
+    return min(table.values(), key=lambda found: found.p_value or 1.0, default=None)
+
+
+def _allowed(promise: Promise, side: PromiseRows) -> float | np.ndarray:
+    return 1.0 - side.expected if promise.per_row else float(1.0 - side.expected[0])
 
 
 def described_region(m: Measurements, promise: Promise) -> tuple[Region, bool] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,9 +159,11 @@ def failing_regions(
     rng = generator(random_state)
     cut = min(max(int(share * n), 10), n - 10)
     split = random_split(features, rows, cut, rng, most=_MOST_SEARCHED)
-    rules = _promise_rules(
-        features.take(split.search), split.searched, mass,
-        check_count(max_conditions, name="max_conditions"), check_count(max_regions, name="max_regions"),
+    rules = list(
+        _promise_rules(
+            features.take(split.search), split.searched, mass,
+            check_count(max_conditions, name="max_conditions"), check_count(max_regions, name="max_regions"),
+        )
     )  # fmt: skip
     regions = _regions_with_rows(rules, features.take(split.measure), split.measured, n_behind)
     stated = {rule_in_words(rule, features): conditions_of(rule, features) for rule in rules}
@@ -227,7 +230,7 @@ def largest_excess_rule(
 
 def _promise_rules(
     features: Features, rows: PromisedRows, mass: float, most_conditions: int, most_regions: int
-) -> list[Rule]:
+) -> Iterator[Rule]:
     target = rows.target
     variance = target * (1.0 - target) * rows.noise
     noise = float(variance[0]) if rows.promised is None and rows.weights is None else variance
@@ -242,25 +245,26 @@ def _find_rules(
     mass: float,
     most_conditions: int,
     most_regions: int,
-) -> list[Rule]:
+) -> Iterator[Rule]:
     conditions = all_conditions(features)
     if not conditions:
-        return []
+        return
     masks = np.stack([c.holds(features) for c in conditions]).astype(np.float32)
     n = len(departure)
-    search = _Search(conditions, masks, noise, max(5.0, mass * n), most_conditions)
-    fresh = np.ones(n)
-    rules: list[Rule] = []
+    known = noise if isinstance(noise, float) else noise.astype(np.float32)
+    search = _Search(conditions, masks, known, max(5.0, mass * n), most_conditions)
+    departure, fresh = departure.astype(np.float32), np.ones(n, dtype=np.float32)
+    n_found = 0
     for _ in range(2 * most_regions):
         rule, held, score = _best_rule(search, fresh * departure, fresh)
-        if score < _WORTH_A_TEST**2 or len(rules) == most_regions:
-            break
+        if score < _WORTH_A_TEST**2 or n_found == most_regions:
+            return
         inside = rule_holds(rule, features)
         # A rule that mostly repeats earlier ones would tell nothing new; its rows are laid aside anyhow.
         if held.sum() >= _MOSTLY_NEW * inside.sum():
-            rules.append(simplified(rule))
-        fresh = fresh * (1.0 - held)
-    return rules
+            n_found += 1
+            yield simplified(rule)
+        fresh = fresh * (1 - held)
 
 
 def _best_rule(
@@ -268,13 +272,16 @@ def _best_rule(
 ) -> tuple[Rule, np.ndarray, float]:
     """Beam search among the given rows for the rule that explains most, in squared standard errors."""
     best: tuple[Rule, np.ndarray, float] = ((), everyone, 0.0)
-    beam: list[tuple[Rule, np.ndarray, float]] = [((), everyone, 0.0)]
+    beam = [best]
     for _ in range(search.most_conditions):
-        grown = [candidate for parent in beam for candidate in _grow(search, departure, parent)]
+        grown = _grown(search, departure, beam)
         if not grown:
             break
         grown.sort(key=lambda found: -found[2])
-        beam = grown[:_BEAM]
+        beam = [
+            ((*rule, search.conditions[i]), held * search.masks[i], score)
+            for (rule, held, _), i, score in grown[:_BEAM]
+        ]
         # The luckiest of M useless conditions adds about 2 log M.
         added = len(beam[0][0]) - max(1, len(best[0]))
         luck = 2.0 * added * math.log(len(search.conditions))
@@ -283,25 +290,29 @@ def _best_rule(
     return best
 
 
-def _grow(
-    search: _Search, departure: np.ndarray, parent: tuple[Rule, np.ndarray, float]
-) -> list[tuple[Rule, np.ndarray, float]]:
-    rule, held, score = parent
-    sizes = search.masks @ held
-    sums = search.masks @ (held * departure).astype(np.float32)
-    total = float(held.sum())
-    # A condition must cut something off, and leave enough rows.
-    fit = (sizes >= search.smallest) & (sizes < total - 0.5)
+def _grown(
+    search: _Search, departure: np.ndarray, beam: list[tuple[Rule, np.ndarray, float]]
+) -> list[tuple[tuple[Rule, np.ndarray, float], int, float]]:
+    """The best conditions to add to each rule: the rule, the number of the condition, the new score.
+
+    Sums over the rows of all conditions and rules are one product of matrices.
+    """
+    held = np.stack([rows for _, rows, _ in beam])
+    sizes = search.masks @ held.T
+    sums = search.masks @ (held * departure).T
     if isinstance(search.noise, float):
         squares = sums**2 / np.maximum(sizes, 1.0) / search.noise
     else:
-        squares = sums**2 / np.maximum(search.masks @ (held * search.noise).astype(np.float32), _NO_NOISE)
+        squares = sums**2 / np.maximum(search.masks @ (held * search.noise).T, _NO_NOISE)
+    # A condition must cut something off, and leave enough rows.
+    fit = (sizes >= search.smallest) & (sizes < held.sum(axis=1) - 0.5)
     scores = np.where(fit, squares, 0.0)
-    chosen = np.argsort(-scores, kind="stable")[:_BEAM]
+    chosen = np.argsort(-scores, axis=0, kind="stable")[:_BEAM]
     return [
-        ((*rule, search.conditions[i]), held * search.masks[i], float(scores[i]))
-        for i in chosen
-        if scores[i] > score
+        (parent, int(i), float(scores[i, k]))
+        for k, parent in enumerate(beam)
+        for i in chosen[:, k]
+        if scores[i, k] > parent[2]
     ]
 
 

@@ -27,12 +27,14 @@ def joint_law(
     observed: float,
     tails: RangeTails,
     generator: np.random.Generator,
+    n_draws: int,
 ) -> StagedLaw:
     """The law of the largest score; ``families`` is empty when draws are not affordable."""
     if not families:
         return StagedLaw(None, tails)
     draw = partial(largest_scores, units, families, generator)
-    return staged_law(draw, observed, cost=draw_cost(len(units), len(families)), bound=tails)
+    cost = draw_cost(len(units), len(families))
+    return staged_law(draw, observed, cost=cost, bound=tails, n_draws=n_draws)
 
 
 def draw_cost(n_units: int, n_sets: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import RandomState, as_numpy, generator, is_frame
 from calipers.inference import NO_EXACT_LAW
 from calipers.inference.null_law import NULL_LEVEL
-from calipers.inference.staged_law import StagedLaw, is_affordable
+from calipers.inference.staged_law import STAGES, StagedLaw, is_affordable
 from calipers.inputs import check_count, check_same_length
 from calipers.inputs.attributes import Attributes, check_attributes
 from calipers.inputs.weights import effective_size
@@ -42,6 +42,7 @@ def multicalibration_error(
     pos_label: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
+    n_draws: int = STAGES[0],
     random_state: RandomState = None,
 ) -> Estimate:
     """How far stated probabilities are from observed frequencies in the worst group, in standard deviations.
@@ -69,6 +70,8 @@ def multicalibration_error(
         The label of every column, when it cannot be read off ``y_true``.
     sample_weight : array of shape (n,), optional
         Weights. Whole numbers are repeated rows; with others there is no test.
+    n_draws : int
+        Simulated data sets to begin with.
     random_state : int, Generator or None
         Source of the simulated outcomes.
 
@@ -95,8 +98,8 @@ def multicalibration_error(
     Groups with the same rows count once, under the name with the fewest attributes. All rows together are
     no group: `calibration_error` looks at them.
     Test: outcomes are redrawn as coins with the stated probabilities, all groups from the same coins, so that
-    groups that share rows keep their dependence; 999 draws, and ten or a hundred times as many while
-    fewer than ten of them reach the value. Adjusted p-values compare each group with the largest value of
+    groups that share rows keep their dependence; ``n_draws``, and up to 9 999 and 99 999 while fewer
+    than ten of them reach the value. Adjusted p-values compare each group with the largest value of
     every draw (max-statistic). Below the resolution of the draws, and where rows times sets of attributes
     exceed 300 000, the p-value is the sum over groups of the tail of the Brownian range, corrected for
     skewness: an upper bound that is close when groups share few rows.
@@ -144,7 +147,10 @@ def multicalibration_error(
         missing = NO_EXACT_LAW if units.weights is not None else SOFT_REASON
         return Estimate(**fields, method=_method(family), reason=f"{_NO_INTERVAL}; {missing}",
                         details=_details(family, None))  # fmt: skip
-    null = joint_law(units, family.walks, fields["value"], RangeTails(family.noise), generator(random_state))
+    null = joint_law(
+        units, family.walks, fields["value"], RangeTails(family.noise), generator(random_state),
+        check_count(n_draws, name="n_draws"),
+    )  # fmt: skip
     return Estimate(
         **fields,
         p_value=null.p_value(fields["value"]),

@@ -157,8 +157,9 @@ def _shuffled_rows(units: TimeUnits, level: np.ndarray, means: np.ndarray) -> Dr
 
     def draw(n_draws: int, generator: np.random.Generator) -> np.ndarray:
         sums, column = np.empty((n_draws, units.n_cells)), residual.copy()
+        parts = np.split(column, bounds)
         for row in sums:
-            for part in np.split(column, bounds):
+            for part in parts:
                 generator.shuffle(part)
             row[:] = np.bincount(at, weights=column, minlength=units.n_cells)
         return sums
