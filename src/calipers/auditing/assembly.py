@@ -12,7 +12,7 @@ from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.evidence_pictures import evidence_pictures
 from calipers.auditing.explained_faults import told_once
-from calipers.auditing.leftovers import Leftovers
+from calipers.auditing.faults_without_rows import FaultsWithoutRows
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.plan import plan_audit, what_to_add
 from calipers.auditing.questions import QUESTIONS
@@ -43,7 +43,7 @@ def assemble(
     told = told_once(
         [_counted_once(per_result[k], results[k], results) for k in chosen.values()],
         binary=len(m.classes) == 2,
-        leftovers=Leftovers(m, {code: results[k] for code, k in chosen.items()}),
+        without_rows=FaultsWithoutRows(m, {code: results[k] for code, k in chosen.items()}),
     )
     findings = [*told, *_not_run(checks, ready, m.design)]
     return Audit(

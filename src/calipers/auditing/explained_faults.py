@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from calipers.auditing.leftovers import Leftovers
+from calipers.auditing.faults_without_rows import FaultsWithoutRows
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding, severity_rank
 
@@ -31,11 +31,11 @@ _IMPLIED = {
 
 
 def told_once(
-    findings: Sequence[Finding], *, binary: bool, leftovers: Leftovers | None = None
+    findings: Sequence[Finding], *, binary: bool, without_rows: FaultsWithoutRows | None = None
 ) -> list[Finding]:
     """The findings, where those that another fault explains are notes; the other takes over their severity.
 
-    A fault that explains others names them in ``details["also_seen_as"]``. Without ``leftovers``, which
+    A fault that explains others names them in ``details["also_seen_as"]``. Without ``without_rows``, which
     compare faults by their rows, only what is the same by definition is folded.
     """
     found = {finding.code: finding for finding in findings}
@@ -53,55 +53,52 @@ def told_once(
             for explaining in several:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
-    if leftovers is not None:
-        _fold_by_rows(found, leftovers)
+    if without_rows is not None:
+        _fold_by_rows(found, without_rows)
     return list(found.values())
 
 
-def _fold_by_rows(found: dict[str, Finding], leftovers: Leftovers) -> None:
+def _fold_by_rows(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> None:
     """Faults that are gone without the rows of a place: other places first, then those of all rows."""
 
     def leaders() -> list[str]:
         return [code for code, finding in found.items()
                 if finding.outcome == "fault" and "explained_by" not in finding.details]  # fmt: skip
 
-    places = sorted(filter(leftovers.is_place, leaders()), key=leftovers.breadth)
+    places = sorted(filter(without_rows.is_place, leaders()), key=without_rows.breadth)
     for narrow in places:
         for wide in places:
             if wide == narrow or not {narrow, wide} <= set(leaders()):
                 continue
             is_first = places.index(narrow) < places.index(wide)
-            if leftovers.vanishes(wide, narrow) and (is_first or not leftovers.vanishes(narrow, wide)):
+            if without_rows.vanishes(wide, narrow) and (is_first or not without_rows.vanishes(narrow, wide)):
                 _fold(found, wide, narrow)
-    _fold_drift(found, leftovers)
-    for whole in filter(leftovers.is_whole, leaders()):
+    _fold_drift(found, without_rows)
+    for whole in filter(without_rows.is_whole, leaders()):
         for place in places:
-            if place in leaders() and leftovers.gone_without(whole, place):
+            if place in leaders() and without_rows.gone_without(whole, place):
                 _fold(found, whole, place)
                 break
 
 
-def _fold_drift(found: dict[str, Finding], leftovers: Leftovers) -> None:
+def _fold_drift(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> None:
     """Losses that drift beside a promise that changed: one change with one date, or why there are two."""
     for change in ("CAL204", "CAL506"):
         if not _are_faults(found, "CAL601", change) or "explained_by" in found["CAL601"].details:
             continue
         drift, since = found["CAL601"], found[change].where
-        if drift.where == since or not drift.where.startswith("since "):
-            same, sentence = drift.where == since, drift.sentence
-        else:
-            dated = leftovers.one_date(change)
-            same, sentence = (
-                dated is not None,
-                dated
-                or (
-                    f"{drift.sentence} What was promised changed {since} ({change}): each date is where its own "
-                    "numbers differ most, so this is a gradual change, or there are two."
-                ),
-            )
-        found["CAL601"] = replace(drift, sentence=sentence, where=since if same else drift.where)
-        if same:
+        if not drift.where.startswith("since "):
+            continue
+        same = (drift.evidence, drift.sentence) if drift.where == since else without_rows.one_date(change)
+        if same is not None:
+            found["CAL601"] = replace(drift, evidence=same[0], sentence=same[1], where=since)
             _fold(found, "CAL601", change)
+            continue
+        what = found[change].title.split()[0].capitalize()
+        why = f"{what} is different {since} ({change}): each date is where its own numbers differ most, so"
+        found["CAL601"] = replace(
+            drift, sentence=f"{drift.sentence} {why} the change is gradual, or there are two."
+        )
 
 
 def _say_beside(found: dict[str, Finding]) -> None:

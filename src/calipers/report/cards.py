@@ -70,14 +70,9 @@ def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any
     """Per fault: sentence, picture, how sure, where, rows and repair."""
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     cards = [_card(document, finding, pictures) for finding in faults]
-    first: dict[str, str] = {}
     for card in cards:
-        if card["picture"] is not None:
-            at = first.setdefault(card["picture"]["name"], card["code"])
-            # One picture is drawn once; a fault that another explains points to it.
-            if card["explained"] and at != card["code"]:
-                card |= {"picture": None, "picture_at": at}
-    return cards
+        card["parts"] = [part for part in cards if part["details"].get("explained_by") == card["code"]]
+    return [card for card in cards if "explained_by" not in card["details"]]
 
 
 def _card(
@@ -96,8 +91,6 @@ def _card(
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
         **dict(zip(("repair_words", "repair_code"), split_repair(finding["repair"]), strict=True)),
-        "explained": "explained_by" in details,
-        "picture_at": "",
     }
 
 

@@ -170,21 +170,21 @@ def _state(question: Mapping[str, Any], mine: Sequence[Finding], worst: Finding 
 
 
 def _verdict(findings: Sequence[Finding], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    faults = [finding for finding in findings if finding.outcome == "fault"]
+    faults = [f for f in findings if f.outcome == "fault" and "explained_by" not in f.details]
     severity = max((finding.severity for finding in faults), key=severity_rank, default="none")
     counts = {level: sum(f.severity == level for f in faults) for level in ("issue", "warning", "note")}
-    asked = [answer for answer in answers if answer["answer"] != "not asked"]
+    answered = sum(answer["answer"] not in ("not asked", "cannot tell") for answer in answers)
     return {
         "severity": severity,
         "counts": counts,
-        "sentence": _verdict_sentence(counts, len(asked), len(answers), told=not nothing_told(findings)),
+        "sentence": _verdict_sentence(counts, answered, len(answers), told=not nothing_told(findings)),
     }
 
 
-def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int, *, told: bool) -> str:
+def _verdict_sentence(counts: Mapping[str, int], answered: int, questions: int, *, told: bool) -> str:
     named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
     if not told and not named:
         return TOO_FEW_ROWS
     found = f"Found {in_a_row(named)}" if named else "No fault found"
-    scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
-    return f"{found}; {scope} could be asked." + ("" if told else f" {TOO_FEW_ROWS}")
+    scope = "all six questions" if answered == questions else f"{answered} of {questions} questions"
+    return f"{found}; {scope} answered." + ("" if told else f" {TOO_FEW_ROWS}")

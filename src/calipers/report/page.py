@@ -103,6 +103,7 @@ def render_html(
             severities={"broken": "issue", NOT_QUITE: "warning", "mostly kept": "note"},
             states_shown={grid.cell(name, part).shown for name in grid.promises for part in grid.slices},
             cards=cards,
+            fault_anchors={card["code"]: card["anchor"] for own in cards for card in (own, *own["parts"])},
             open_checks=one_line_each(document, "cannot_tell"),
             clean_checks=fine_checks(document),
             measured_checks=measured_checks(document),

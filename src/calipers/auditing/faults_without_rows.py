@@ -9,18 +9,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from calipers.auditing.check_result import CheckResult
-from calipers.auditing.checks.forecast import change_at
+from calipers.auditing.checks.forecast import dated_by
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, recalibrated
 from calipers.auditing.promises import TOP
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error
+from calipers.results import Estimate
 
 # A fault is gone when a test at this level does not find it, and at most this share of its effect is left.
 LEFT, HALF = 0.01, 0.5
-# Dates of one change are told apart when their squared standardised differences lie farther apart.
-SAME_DATE = 6.0
 # Families of slices that name some of the rows.
 PLACES = ("groups", "time", "features", "difficulty")
 # Faults of all rows, or of a range of stated probabilities.
@@ -28,7 +27,7 @@ WHOLE = ("all rows", "score")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leftovers:
+class FaultsWithoutRows:
     """Compares the faults of one audit by their rows.
 
     Parameters
@@ -61,8 +60,8 @@ class Leftovers:
     def gone_without(self, whole: str, place: str) -> bool:
         """Whether a fault of all rows is gone when the rows of a place are left out.
 
-        At most half of the effect may be left, and either a test does not find it or it is within the
-        tolerance; and enough rows must be left to show an effect of that size.
+        At most half of the effect may be left, beyond its standard error, and either a test does not find it
+        or it is within the tolerance; and enough rows must be left to show an effect of that size.
         """
         result, where = self.results[whole], self.results[place].rows
         side, effect = self._side(result), result.effect
@@ -74,12 +73,12 @@ class Leftovers:
         rest, sign = side.take(outside), _sign(result, side)
         noise = float(np.sqrt(np.mean(rest.promised * (1 - rest.promised)) / len(rest.kept)))
         left = sign * float(np.sum(_told_rows(result, rest) * (rest.kept - rest.promised))) / len(rest.kept)
-        if noise > HALF * effect or left > HALF * effect:
+        if noise > HALF * effect or left - noise > HALF * effect:
             return False
         if result.slices != "all rows":
             return self._is_calibrated(result, rest)
         within = left <= result.tolerance or ndtr(-left / max(noise, 1e-300)) > LEFT
-        return within and self._others_are_kept(result, where)
+        return bool(within) and self._others_are_kept(result, where)
 
     def _others_are_kept(self, result: CheckResult, where: Callable[[Rows], np.ndarray]) -> bool:
         """Whether the other levels or quantiles, of which the worst is told, are kept outside a place too."""
@@ -98,12 +97,13 @@ class Leftovers:
 
     def _is_calibrated(self, result: CheckResult, rest: PromiseRows) -> bool:
         """Whether stated probabilities are right in every range, over the rows that are left."""
-        options = {"random_state": self.m.generator(f"left of {result.code}")}
+        rng = self.m.generator(f"left of {result.code}")
         if result.code == "CAL503" and len(self.m.classes) > 2:
             y, stated = rest.rows["y"], np.asarray(rest.rows["probabilities"], dtype=float)
-            error = calibration_error(y, stated, multiclass="max", classes=range(stated.shape[1]), **options)
+            classes = range(stated.shape[1])
+            error = calibration_error(y, stated, multiclass="max", classes=classes, random_state=rng)
         else:
-            error = calibration_error(rest.kept, rest.promised, pos_label=True, **options)
+            error = calibration_error(rest.kept, rest.promised, pos_label=True, random_state=rng)
         return float(error) <= result.tolerance or (error.p_value or 0.0) > LEFT
 
     def vanishes(self, one: str, other: str) -> bool:
@@ -126,22 +126,14 @@ class Leftovers:
         )
         return (error.p_value or 0.0) > LEFT
 
-    def one_date(self, change: str) -> str | None:
-        """The sentence of losses that drift (CAL601) with the date of a promise that changed; None if it differs.
-
-        Dates are those of the largest difference. Another date may be the true one as well where it describes the
-        losses about as well.
-        """
-        drift, promise = self.results["CAL601"], self.results[change]
-        rows, since = self.m.counted_rows(), promise.evidence and promise.evidence.details.get("changed_at")
-        passed = promise.evidence is not None and promise.evidence.details.get("until") is not None
-        if rows is None or drift.rows is None or promise.rows is None or since is None or passed:
+    def one_date(self, change: str) -> tuple[Estimate, str] | None:
+        """Evidence and sentence of drifting losses, dated by a promise that changed; None if that differs."""
+        drift, promise = self.results["CAL601"].evidence, self.results[change]
+        rows, about = self.m.counted_rows(), {} if promise.evidence is None else promise.evidence.details
+        if rows is None or drift is None or promise.rows is None or about.get("until") is not None:
             return None
-        inside, own = (np.asarray(choose(rows), dtype=bool) for choose in (promise.rows, drift.rows))
-        if inside.all() or not inside.any():
-            return None
-        here, sentence = change_at(rows, inside, since)
-        return sentence if change_at(rows, own, since)[0] - here <= SAME_DATE else None
+        inside = np.asarray(promise.rows(rows), dtype=bool)
+        return dated_by(drift, rows, inside, about["changed_at"]) if 0 < inside.sum() < rows.n else None
 
     def _promise(self, result: CheckResult) -> Promise | None:
         name = result.details.get("single_promise", result.promise)
