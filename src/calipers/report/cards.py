@@ -90,8 +90,15 @@ def _card(
         "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
+        "by_itself": _by_itself(finding),
         **dict(zip(("repair_words", "repair_code"), split_repair(finding["repair"]), strict=True)),
     }
+
+
+def _by_itself(finding: Mapping[str, Any]) -> str:
+    """Why the card of a fault says less than its tile and its cell; empty where it says the same."""
+    own, told = finding["details"].get("own_severity", finding["severity"]), finding["severity"]
+    return "" if own == told else f"{own}; a {told} here, because another fault has to be mended first"
 
 
 def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
