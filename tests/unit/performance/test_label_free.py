@@ -42,13 +42,13 @@ def test_without_features_the_interval_is_around_the_expected_loss_plus_the_mean
     _, q, _ = sample(1, 300)
     found = LabelFreePerformance(loss="zero_one", random_state=3).fit(p, y).estimate(q)
     folds = folds_of(400, _after_seed(3))
-    chance, new = np.empty((2, 400)), np.zeros((2, 300))
+    chance = np.empty((2, 400))
+    new = IsotonicCalibrator().fit(p, y).predict(q), logistic_map(p, y)(q)
     for fold in range(5):
         inside = folds == fold
         isotonic = IsotonicCalibrator().fit(p[~inside], y[~inside]).predict
         for at, one in enumerate((isotonic, logistic_map(p[~inside], y[~inside]))):
             chance[at, inside] = one(p[inside])
-            new[at] += one(q) / 5
     # The share with the smallest Brier score, a parabola cut at 0 and 1.
     difference = chance[0] - chance[1]
     share = np.clip(difference @ (y - chance[1]) / (difference @ difference), 0, 1)
