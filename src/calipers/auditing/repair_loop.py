@@ -27,7 +27,7 @@ FEWEST_ROWS = 200
 # Weighted rows are written out to at most so many.
 MOST_ROWS = 10_000_000
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
-# conformalise. The larger share where it leaves enough of them. More rows than the limit hardly change a choice.
+# conformalise. The larger share where that leaves enough of them. Above the limit a choice hardly changes.
 CHOICE_SHARES, CALIBRATION_ROWS = (1 / 2, 2 / 3), 600
 MOST_CHOICE_ROWS = 10_000
 # Where rows are drawn to be like new ones: at which share their ratio is cut, and the fewest to audit.
