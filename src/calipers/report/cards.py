@@ -84,6 +84,7 @@ def _card(
         "sure": how_sure(details.get("p_adjusted"), details.get("tests_in_audit"), evidence),
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
+        "by_itself": _by_itself(finding),
         "repair_words": what_to_do(finding["repair"], document["about"]),
         "repair_code": split_repair(finding["repair"])[1],
     }
@@ -104,6 +105,12 @@ def how_sure(p: float | None, tests: int | None, evidence: Mapping[str, Any] | N
     subject = ((evidence or {}).get("details") or {}).get("null_subject", "a valid predictor")
     corrected = f", corrected for {tests} tests" if tests and tests > 1 else ""
     return f"chance alone shows as much in {often} audits of {subject} ({p_in_words(p)}{corrected})"
+
+
+def _by_itself(finding: Mapping[str, Any]) -> str:
+    """Why the card of a fault says less than its tile and its cell; empty where it says the same."""
+    own, told = finding["details"].get("own_severity", finding["severity"]), finding["severity"]
+    return "" if own == told else f"{own}; a {told} here, because another fault has to be mended first"
 
 
 def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
