@@ -81,10 +81,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         markdown_text(" ".join(earlier_sentences(document.get("history")))),
         _markdown_answers(document),
-        *(
-            _markdown_fault(finding, document["findings"], document["about"])
-            for finding in told_faults(document["findings"])
-        ),
+        *(_markdown_fault(document, finding) for finding in told_faults(document["findings"])),
         _markdown_repair(document),
         *_markdown_repairs(document),
         _markdown_estimates(document),
