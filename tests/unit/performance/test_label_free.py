@@ -57,9 +57,9 @@ def test_without_features_the_interval_is_around_the_expected_loss_plus_the_mean
     plain = np.where(q >= 0.5, 1 - fresh, fresh).mean()
     correction, parts = residual.mean(), ((residual - residual.mean()) / 399) ** 2
     noise = parts.sum() + parts.max()  # the row that contributes most counts twice, as in the interval
-    # The middle of the interval has the whole correction, the value what is beyond two standard errors.
+    # The middle of the interval has the whole correction, the value what stands out of its noise.
     assert (found.low + found.high) / 2 == pytest.approx(plain + correction, abs=1e-6)
-    assert found.value == pytest.approx(plain + correction * max(0, 1 - 4 * noise / correction**2), abs=1e-6)
+    assert found.value == pytest.approx(plain + correction * max(0, 1 - noise / correction**2), abs=1e-6)
 
 
 def test_the_mixture_follows_the_map_that_is_right():
