@@ -64,6 +64,9 @@ LOCKED = ("dev", "interop", "notebooks", "package")
 # What a command needs and cannot name as an extra. puncc states numpy < 2 and works with numpy 2; TorchCP
 # states torchsort, which does not build everywhere and which nothing here uses.
 WITHOUT_DEPENDENCIES = {"interop": ("puncc==0.9.3", "torchcp==1.2.1")}
+# Packages that docs/where-we-stand.md speaks of and no test runs: tests read their files.
+NEIGHBOURS = TOOLS / "neighbours"
+READ_ONLY = ("covmetrics==0.1.2", "mcgrad==0.1.5", "netcal==1.4.0", "nannyml==0.13.1", "evidently==0.7.23")
 # What the unit tests import beyond the package, in the oldest versions that work with its oldest ones.
 LOWEST_TESTS = (
     "pytest>=8.2", "pytest-xdist>=3.6", "pytest-randomly>=3.15", "hypothesis>=6.100", "httpx>=0.27",
@@ -246,13 +249,14 @@ def install(extras: set[str]) -> None:
         raise SetupError(f"{target} could not be installed; the lines above say why.")
 
 
-def install_alone(packages: tuple[str, ...]) -> None:
-    """Install packages without what they say they need."""
+def install_alone(packages: tuple[str, ...], folder: Path | None = None) -> None:
+    """Install packages without what they say they need, into the environment or a folder of their own."""
     say(f"installing {' '.join(packages)} without their dependencies")
     program = uv()
     command: Command = [PYTHON, "-m", "pip", "install"] if has_pip() else []
     if program:
         command = [program, "pip", "install", "--python", PYTHON]
+    command = [*command, "--target", folder] if folder else command
     worked, said = quietly([*command, "--no-deps", *packages])
     if not worked:
         raise SetupError(f"{' '.join(packages)} could not be installed: {(said.splitlines() or [''])[-1]}")
@@ -305,6 +309,10 @@ def test(options: argparse.Namespace, rest: list[str]) -> int:
 def interop(options: argparse.Namespace, rest: list[str]) -> int:
     """Run the tests against other packages; one that is missing fails instead of being skipped."""
     environment = {"CALIPERS_REQUIRE_PEERS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    there = {path.name for path in NEIGHBOURS.glob("*.dist-info")}
+    missing = [name for name in READ_ONLY if f"{name.replace('==', '-')}.dist-info" not in there]
+    if missing:
+        install_alone(tuple(missing), NEIGHBOURS)
     peers = run([PYTHON, "-m", "pytest", ROOT / "tests" / "interop", *rest], **environment)
     if rest:
         return peers

@@ -184,7 +184,8 @@ def test_the_local_page_runs_audits_and_compares_them(watched: Watched, address:
     run_audit(page, before + 2)
     page.reload()
     page.locator("#runs li").nth(before + 1).wait_for()
-    assert page.locator("#runs a[target]").first.inner_text() == "wide.csv"
+    assert page.locator("#runs a[target]").first.inner_text().endswith(". wide.csv")
+    assert page.locator("#file option:checked").inner_text() == "wide.csv"  # as before the reload
     assert page.locator("#compare").is_disabled()
     for box in page.locator("#runs input").all()[:2]:
         box.check()
@@ -192,10 +193,43 @@ def test_the_local_page_runs_audits_and_compares_them(watched: Watched, address:
     assert not page.locator("#hint").is_visible()
     with page.context.expect_page() as opened:
         page.click("#compare")
-    opened.value.get_by_text("Calipers comparison").first.wait_for()
+    compared = opened.value
+    compared.get_by_text("Calipers comparison").first.wait_for()
+    assert compared.locator("figure svg .line").count() > 1  # differences have error bars
+    compared.locator("thead a").first.click()
+    compared.locator(".answer").first.wait_for()
     with page.context.expect_page() as opened:
         page.locator("#runs a[target]").first.click()
     opened.value.locator(".answer").first.wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("#runs .remove").first.click()
+    page.locator("#message", has_text="was removed").wait_for()
+    assert page.locator("#runs li").count() == before + 1
+    assert watched.complaints == []
+
+
+def test_columns_are_changed_where_they_are_shown_and_survive_a_reload(
+    watched: Watched, address: str, tmp_path: Path
+) -> None:
+    page = watched.page
+    y = np.random.default_rng(1).normal(size=200)
+    frame = pl.DataFrame({"truth": y, "lower": y - 1, "upper": y + 1, "site": np.arange(200) % 3, "age": y})
+    frame.write_csv(tmp_path / "own names.csv")
+    page.goto(address)
+    page.set_input_files("#upload", tmp_path / "own names.csv")
+    page.locator("#message.error", has_text="y_true").wait_for()
+    row = page.locator("#columns tr")
+    row.filter(has_text="truth").locator("select").select_option("y")
+    row.filter(has_text="truth").get_by_role("cell", name="outcome", exact=True).wait_for()
+    row.filter(has_text="site").locator("select").select_option("group")
+    row.filter(has_text="site").get_by_role("cell", name="group", exact=True).wait_for()
+    assert page.locator("#message.error").count() == 0
+    page.fill("#alpha", "0.2")
+    page.locator("#alpha").blur()
+    page.reload()
+    row.filter(has_text="site").get_by_role("cell", name="group", exact=True).wait_for()
+    assert page.locator("#chosen").inner_text() == "own names.csv"
+    assert page.input_value("#alpha") == "0.2"
     assert watched.complaints == []
 
 
@@ -229,7 +263,7 @@ def test_the_local_page_has_an_example_and_downloads(watched: Watched, address: 
     page.keyboard.press("Enter")
     page.locator("#chosen", has_text="example-houses.csv").wait_for()
     run_audit(page, before + 1)
-    assert page.evaluate("document.activeElement.textContent") == "example-houses.csv"
+    assert page.evaluate("document.activeElement.textContent").endswith(". example-houses.csv")
     for name, ending in (("HTML", "html"), ("JSON", "json"), ("Markdown", "md"), ("Rows (CSV)", "csv")):
         with page.expect_download() as caught:
             page.locator("#runs li").first.get_by_text(name, exact=True).click()

@@ -102,6 +102,69 @@ def test_repair_writes_what_can_be_applied_later(tmp_path: Path, capsys: pytest.
     assert pl.read_parquet(later / "new_repaired.parquet").equals(once)
 
 
+def class_rows(path: Path, seed: int) -> pl.DataFrame:
+    """Probabilities of three named classes, far too sure where x > 0, and the sets that hold 0.9 of them."""
+    rng = np.random.default_rng(seed)
+    X, labels = rng.normal(size=(1200, 2)), np.array(["cat", "dog", "emu"])
+    P = rng.dirichlet(np.ones(3), 1200)
+    y = labels[(P.cumsum(axis=1) > rng.uniform(size=(1200, 1))).argmax(axis=1)]
+    P = P ** np.where(X[:, :1] > 0, 6.0, 1.0)
+    P = P / P.sum(axis=1, keepdims=True)
+    order = np.argsort(-P, axis=1)
+    before = np.cumsum(np.take_along_axis(P, order, axis=1), axis=1) - np.take_along_axis(P, order, axis=1)
+    held = np.take_along_axis(before, np.argsort(order, axis=1), axis=1) < 0.9
+    stated = {f"p_{k}": P[:, j] for j, k in enumerate(labels)} | {
+        f"set_{k}": held[:, j] for j, k in enumerate(labels)
+    }
+    frame = pl.DataFrame(
+        {"y_true": y, **stated, "x": X[:, 0], "z": X[:, 1], "group": np.where(X[:, 0] > 0, "a", "b")}
+    )
+    frame.write_parquet(path)
+    return frame
+
+
+def test_classes_are_repaired_and_applied_later(tmp_path: Path) -> None:
+    class_rows(tmp_path / "rows.parquet", 0)
+    new = class_rows(tmp_path / "new.parquet", 1)
+    # The classes of new rows may stand in another order.
+    new.drop("y_true").select(*reversed(new.drop("y_true").columns)).write_parquet(tmp_path / "new.parquet")
+    out, later = tmp_path / "out", tmp_path / "later"
+    words = ["--apply", str(tmp_path / "new.parquet"), "--out", str(out), "--fail-on", "never", "-q"]
+    assert main(["repair", str(tmp_path / "rows.parquet"), *words]) == 0
+    assert main(["repair", "--load", str(out), str(tmp_path / "new.parquet"), "--out", str(later), "-q"]) == 0
+    once = pl.read_parquet(out / "new_repaired.parquet")
+    assert pl.read_parquet(later / "new_repaired.parquet").equals(once)
+    sure, y = new["group"].to_numpy() == "a", new["y_true"].to_numpy()
+
+    def coverage(frame: pl.DataFrame) -> float:
+        held = np.select(
+            [y == k for k in ("cat", "dog", "emu")], [frame[f"set_{k}"] for k in ("cat", "dog", "emu")]
+        )
+        return float(held[sure].mean())
+
+    assert coverage(new) < 0.75 < 0.85 < coverage(once)
+    P = once.select("p_cat", "p_dog", "p_emu").to_numpy()
+    assert np.allclose(P.sum(axis=1), 1)
+    assert (
+        P[sure].max(axis=1).mean() < new.select("p_cat", "p_dog", "p_emu").to_numpy()[sure].max(axis=1).mean()
+    )
+
+
+@pytest.mark.parametrize("kind", ["covered", "quantiles"])
+def test_rows_of_a_repair_that_changes_nothing_are_written_as_they_are(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=500), rng.normal(size=500)
+    own = {"covered": y > -0.5} if kind == "covered" else {"y_true": y, "q_0.1": x - 1, "q_0.9": x + 0.5}
+    frame = pl.DataFrame({**own, "x": x})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    words = ["--apply", str(tmp_path / "rows.parquet"), "--out", str(tmp_path / "out"), "--fail-on", "never"]
+    assert main(["repair", str(tmp_path / "rows.parquet"), *words]) == 0
+    assert f"no fault that can be repaired from {kind}" in capsys.readouterr().out
+    assert pl.read_parquet(tmp_path / "out" / "rows_repaired.parquet").equals(frame)
+
+
 def test_large_files_are_written_in_parts_that_hold_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from calipers.cli import main
 from calipers.inputs.files.formats import write_table
-from calipers.metrics import coverage
+from calipers.metrics import coverage, metric_entries, metric_entry
 
 
 @pytest.fixture
@@ -103,3 +103,46 @@ def test_the_seed_is_0_unless_given_and_features_are_read_where_needed(tmp_path,
     assert first == coverages(capsys, *words) == coverages(capsys, *words, "--seed", "0")
     assert first != coverages(capsys, *words, "--seed", "1")
     assert first != coverages(capsys, *words, "--features", "age")
+
+
+def columns_of(kind, rng, n=200):
+    """A small file of one kind of statement, with its outcome."""
+    if kind == "probabilities":
+        p = rng.random(n)
+        return {"y_true": (rng.random(n) < p).astype(int), "p_0": 1 - p, "p_1": p}
+    if kind == "quantiles":
+        y = rng.normal(size=n)
+        return {"y_true": y, "q_0.1": np.full(n, -1.28), "q_0.5": np.zeros(n), "q_0.9": np.full(n, 1.28)}
+    width = 1 + rng.random(n)
+    more = {"group": rng.integers(0, 3, n), "ease": rng.random(n), "x": rng.normal(size=n)}
+    return {"y_true": rng.normal(size=n), "lower": -width, "upper": width} | more
+
+
+@pytest.mark.parametrize("kind", ["probabilities", "quantiles", "intervals"])
+def test_the_listed_metrics_are_those_that_can_be_measured(kind, tmp_path, capsys):
+    path = str(tmp_path / "rows.csv")
+    pl.DataFrame(columns_of(kind, np.random.default_rng(2))).write_csv(path)
+    assert main(["measure", path, "--metrics", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed
+    assert main(["measure", path, "--metrics", ",".join(listed), "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)["result"]["estimates"]
+    assert {name.split(".")[0] for name in measured} == set(listed)
+    for entry in metric_entries():
+        if entry.name not in listed:
+            assert main(["measure", path, "--metrics", entry.name]) == 2
+            said = capsys.readouterr().err
+            if entry.name == "escv" and kind == "intervals":  # refused for its values: widths are no labels
+                assert "whole numbers of labels" in said
+                continue
+            assert f"{entry.name} needs " in said
+            named = said.split("Metrics of these rows: ")[1].strip(".\n").split(", ")
+            assert set(named) <= set(listed)
+            assert named == [name for name in listed if "X" not in metric_entry(name).inputs or name in named]
+
+
+def test_a_refusal_for_another_reason_does_not_speak_of_metrics(tmp_path, capsys):
+    columns = columns_of("intervals", np.random.default_rng(2)) | {"lower": np.full(200, 9.0)}
+    pl.DataFrame(columns).write_csv(tmp_path / "rows.csv")
+    assert main(["measure", str(tmp_path / "rows.csv"), "--metrics", "coverage,efficiency"]) == 2
+    assert "Metrics of these rows" not in capsys.readouterr().err

@@ -28,6 +28,8 @@ def test_the_answer_is_a_sentence(capsys):
         ),
         (["--effect", "0.1", "--check", "calibration"], {"effect": 0.1, "check": "calibration"}),
         (["--effect", "0.1", "--check", "quantile"], {"effect": 0.1, "check": "quantile"}),
+        (["--effect", "0.1", "--check", "pit"], {"effect": 0.1, "check": "pit"}),
+        (["--effect", "0.1", "--tests", "25"], {"effect": 0.1, "n_tests": 25}),
         (
             ["--effect", "0.1", "--check", "loss", "--spread", "0.2"],
             {"effect": 0.1, "check": "loss", "spread": 0.2},
@@ -68,6 +70,9 @@ def test_the_sentence_about_groups_says_that_all_rows_are_counted(capsys):
         (["--check", "difficulty", "--share", "0.2"], "promised 0.9 in the hardest 0.2 share of the rows is"),
         (["--check", "quantile"], "rows: a share 0.1 below the 0.9 that the quantile states is found"),
         (["--check", "loss"], "rows: a mean loss 0.1 of its range above the bound of 0.1 is found"),
+        (["--check", "loss", "--groups", "4"], "the bound of 0.1 in one of 4 groups, which has a 0.25 share"),
+        (["--check", "pit"], "rows: a share 0.1 below the 0.9 of PIT values up to 0.9 is found"),
+        (["--tests", "25"], "by a test at level 0.05, one of 25 in an audit."),
     ],
 )
 def test_the_sentence_says_where_and_what(words, said, capsys):

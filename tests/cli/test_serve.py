@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +15,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+import calipers
 from calipers.cli import main
 from calipers.cli.options import Settings
 from calipers.cli.serve import LOOPBACK, free_socket
-from calipers.cli.serve_jobs import Workshop, checked_choices
+from calipers.cli.serve_jobs import Job, Workshop, checked_choices
+from calipers.cli.serve_runs import RunStore
 from calipers.exceptions import InputError
 from calipers.fields import FIELDS
 
@@ -141,8 +144,10 @@ def test_an_upload_nobody_can_read_is_refused(client: Any, tmp_path: Path) -> No
 
 
 def test_a_bad_choice_is_one_sentence(client: Any) -> None:
-    job = post(client, "run", json={"file": "0", "choices": {"alpha": "90"}}).json()["job"]
-    assert "alpha must lie strictly between 0 and 1" in finished(client, job)["error"]
+    for alpha in ("90", "0,1", "ten"):
+        said = post(client, "run", json={"file": "0", "choices": {"alpha": alpha}}).json()["error"]
+        assert said.startswith('the field "alpha" must be numbers between 0 and 1 such as 0.1')
+        assert f"got '{alpha}'. A comma separates levels; decimals have a point." in said
     with pytest.raises(InputError, match="the page cannot choose 'max_rows'"):
         checked_choices({"max_rows": 3})
     with pytest.raises(InputError, match="n_calibration must be a whole number"):
@@ -448,5 +453,62 @@ def test_runs_of_one_file_are_numbered_in_a_comparison(client: Any) -> None:
         jobs.append(post(client, "run", json={"file": "0", "choices": {"alpha": alpha}}).json()["job"])
         finished(client, jobs[-1])
     page = client.get(f"/{TOKEN}/compare", params={"job": jobs}).text
-    for name in ("rows.csv", "rows.csv (2)", "rows.csv (3)"):
-        assert f'<th scope="col">{name}</th>' in page
+    for number, job in enumerate(jobs, 1):
+        assert f'<th scope="col"><a href="reports/{job}">{number}. rows.csv</a></th>' in page
+
+
+def test_an_audit_can_be_removed_and_the_others_keep_their_numbers(rows: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "kept")
+    found = calipers.audit(np.zeros(60), intervals=np.tile([-1.0, 1.0], (60, 1)), random_state=0)
+    for identity in ("a" * 12, "b" * 12, "c" * 12):
+        store.add(identity, "rows.csv", found)
+    store.remove("b" * 12)
+    assert [run.number for run in store.runs.values()] == [1, 3]
+    assert sorted(path.stem for path in (tmp_path / "kept").iterdir()) == ["a" * 12, "c" * 12]
+    store.add("d" * 12, "rows.csv", found)
+    assert store.get("d" * 12).number == 4
+    with pytest.raises(InputError, match="no such finished audit"):
+        store.remove("b" * 12)
+
+
+def test_an_audit_can_be_stopped_and_says_its_question_until_then(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go_on, seen = threading.Event(), threading.Event(), []
+    move = Job.move
+
+    def slow(job: Job, code: str, done: int, total: int) -> None:
+        if code.startswith("CAL1"):
+            reached.set()
+            go_on.wait(20)
+        move(job, code, done, total)
+        seen.append(job.state()["step"])
+
+    monkeypatch.setattr(Job, "move", slow)
+    job = post(client, "run", json={"file": "0"}).json()["job"]
+    assert reached.wait(60)
+    assert post(client, f"jobs/{job}/stop").status_code == 200
+    go_on.set()
+    state = finished(client, job)
+    assert (state["state"], state["stopped"]) == ("failed", True)
+    assert state["error"] == "rows.csv: the audit was stopped."
+    assert state["step"] == "Does it cover as often as it says?"
+    assert client.get(f"/{TOKEN}/runs").json() == []
+    assert post(client, "jobs/nothing/stop").status_code == 400
+
+
+def test_columns_are_shown_as_the_page_has_chosen_them(tmp_path: Path) -> None:
+    text = "truth,low,high,site,age\n" + "0.5,0,1,a,3\n" * 50
+    (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
+    shop = Workshop([tmp_path / "mine.csv"], Settings())
+    assert set(shop.columns("0")["roles"].values()) == {""}
+    shown = shop.columns(
+        "0", {"y": "truth", "lower": "low", "upper": "high", "features": "age", "group": "site"}
+    )
+    assert "problem" not in shown
+    assert shown["options"] == {
+        "truth": "y", "low": "lower", "high": "upper", "site": "group", "age": "features"
+    }  # fmt: skip
+    fewer = shop.columns("0", {"y": "truth", "lower": "low", "upper": "high", "features": "age"})
+    assert fewer["roles"]["site"] == "left out"
+    shop.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,15 @@ def test_the_first_paragraph_says_for_whom_the_page_is_and_what_it_answers(page)
 def test_no_two_pages_have_the_same_lead():
     leads = [(DOCS / page).read_text(encoding="utf-8").split("\n\n")[1] for page in LED]
     assert len(set(leads)) == len(leads) >= 50
+
+
+def test_pages_install_in_one_way():
+    """The folder first, while there is no index; then extras by name, which the installed package knows."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    allowed = {"pip install .", "pip install 'git+<address of this repository>@v0.2.0'"}
+    allowed |= {f"pip install 'calipers[{extra}]'" for extra in extras}
+    for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))):
+        lines = re.findall(r"pip install (?:'[^']*'|[^\s`]+)", page.read_text(encoding="utf-8"))
+        assert set(lines) <= allowed, page.name

@@ -11,10 +11,12 @@ import pytest
 
 from tests.interop.peers import require
 
-PAGE = (Path(__file__).parents[2] / "docs" / "where-we-stand.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "where-we-stand.md").read_text(encoding="utf-8")
+NEIGHBOURS = ROOT / ".tools" / "neighbours"  # `python3 dev.py interop` fills it
 
 
-@pytest.mark.parametrize("package", ["MAPIE", "crepes", "TorchCP", "puncc"])
+@pytest.mark.parametrize("package", ["MAPIE", "crepes", "TorchCP", "puncc", "skore"])
 def test_the_page_names_the_version_that_is_used_here(package):
     require(package, {"puncc": "deel"}.get(package, package.lower()))
     named = re.search(rf"^\| {package} ([\d.]+) †", PAGE, flags=re.MULTILINE)[1]
@@ -65,6 +67,38 @@ def test_puncc_has_what_the_page_says():
         assert (folder / part).is_file(), part
     source = (folder / "regression.py").read_text(encoding="utf-8")
     assert {"CVPlus", "EnbPI"} <= set(re.findall(r"^class (\w+)", source, flags=re.MULTILINE))
+
+
+# What the page says of packages that are read here and not run: files, and words in them.
+READ = {
+    "covmetrics": {"ERT.py": "class ERT", "slab_metrics.py": "slab", "group_metrics.py": "group"},
+    "MCGrad": {"methods.py": "lightgbm"},
+    "netcal": {
+        "scaling/AbstractLogisticRegression.py": "'variational'",
+        "scaling/LogisticCalibrationDependent.py": "detection",
+        "regression/IsotonicRegression.py": "class IsotonicRegression",
+    },
+    "NannyML": {
+        "drift/ranker.py": "class",
+        "drift/univariate/calculator.py": "class UnivariateDriftCalculator",
+        "drift/multivariate/data_reconstruction/calculator.py": "class DataReconstructionDriftCalculator",
+        "performance_estimation/confidence_based/cbpe.py": "class CBPE",
+    },
+    "Evidently": {"llm/__init__.py": "", "ui/service/__init__.py": "", "metrics/data_quality.py": "class"},
+}
+
+
+@pytest.mark.parametrize("package", READ)
+def test_packages_that_are_only_read_have_what_the_page_says(package):
+    folder = NEIGHBOURS / package.lower()
+    if not folder.is_dir():
+        require(package, f"{package.lower()}_is_not_among_the_neighbours")
+    for file, word in READ[package].items():
+        assert word in (folder / file).read_text(encoding="utf-8"), file
+    named = re.search(rf"^\| {package} ([\d.]+) \|", PAGE, flags=re.MULTILINE)[1]
+    (about,) = NEIGHBOURS.glob(f"{package.lower()}-{named}.*.dist-info/METADATA")
+    wants_torch = re.search(r"^Requires-Dist: torch\b", about.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert bool(wants_torch) == (package in ("covmetrics", "MCGrad", "netcal"))
 
 
 def test_what_the_page_says_that_we_have_is_there_and_what_we_lack_is_not():

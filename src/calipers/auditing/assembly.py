@@ -11,10 +11,10 @@ from calipers.auditing.audit_result import Audit
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.evidence_pictures import evidence_pictures
-from calipers.auditing.explained_faults import told_once, vanishes_within
+from calipers.auditing.explained_faults import told_once
+from calipers.auditing.faults_without_rows import FaultsWithoutRows
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.plan import plan_audit, what_to_add
-from calipers.auditing.promise_rows import promise_rows
 from calipers.auditing.questions import QUESTIONS
 from calipers.auditing.severity import findings_of
 from calipers.inputs.rows import Rows
@@ -43,7 +43,7 @@ def assemble(
     told = told_once(
         [_counted_once(per_result[k], results[k], results) for k in chosen.values()],
         binary=len(m.classes) == 2,
-        vanishes=lambda code, other: _vanishes(m, results[chosen[code]], results[chosen[other]]),
+        without_rows=FaultsWithoutRows(m, {code: results[k] for code, k in chosen.items()}),
     )
     findings = [*told, *_not_run(checks, ready, m.design)]
     return Audit(
@@ -61,19 +61,14 @@ def assemble(
         name=name,
         origin=origin,
         promises=PromiseTable(
-            [_cell(finding, r) for finding, r in zip(per_result, results, strict=True) if r.slices]
+            [
+                replace(cell, severity=_told_severity(cell, told))
+                for finding, r in zip(per_result, results, strict=True)
+                if r.slices and (cell := _cell(finding, r))
+            ]
         ),
         selectors={code: results[k].rows for code, k in chosen.items() if per_result[k].outcome == "fault"},
     )
-
-
-def _vanishes(m: Measurements, one: CheckResult, other: CheckResult) -> bool:
-    """Whether a fault is one of the rows of another fault of the same promise."""
-    promise = next((p for p in m.design.promises if p.name == one.promise == other.promise), None)
-    side = None if promise is None or promise.parts else promise_rows(m, promise)
-    if side is None or one.rows is None or other.rows is None:
-        return False
-    return vanishes_within(side.kept - side.promised, one.rows(side.rows), other.rows(side.rows))
 
 
 def leading(per_result: Sequence[Finding], results: Sequence[CheckResult]) -> dict[str, int]:
@@ -112,7 +107,14 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         value=None if evidence is None else evidence.value, low=None if evidence is None else evidence.low,
         high=None if evidence is None else evidence.high, p_value=p if isinstance(p, float) else None,
         n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
+        severity=str(finding.details.get("own_severity", finding.severity)),
     )  # fmt: skip
+
+
+def _told_severity(cell: PromiseCell, told: Sequence[Finding]) -> str:
+    """How serious the fault of a cell is, as its finding tells it: raised where it explains worse ones."""
+    mine = [f for f in told if (f.code, f.details.get("promise")) == (cell.code, cell.promise)]
+    return max((cell.severity, *(f.severity for f in mine)), key=severity_rank)
 
 
 def _not_run(checks: Sequence[Check], ready: Sequence[Check], design: Design) -> list[Finding]:

@@ -14,10 +14,12 @@ import numpy as np
 from calipers.auditing.check_result import Picture
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
+from calipers.auditing.promise_rows import promise_rows
+from calipers.inference import normal_quantile
 from calipers.metrics import reliability_curve
 from calipers.results import Curve, Finding
 
-CELLS = 14
+CELLS, TENTHS = 14, 10
 FEWEST_IN_CELL = 5
 MOST_DRAWN_ROWS = 20_000
 # The plane shows the middle of each feature; the outermost rows would stretch it.
@@ -36,6 +38,8 @@ def _of_finding(m: Measurements, finding: Finding) -> Sequence[Picture]:
         return _plane(m, finding)
     if finding.code == "CAL503":
         return _class_reliability(m, finding)
+    if finding.code in ("CAL202", "CAL505"):
+        return _by_prediction(m, finding)
     return ()
 
 
@@ -104,6 +108,36 @@ def _ends(name: str, edges: np.ndarray, conditions: Any) -> tuple[float, float]:
         if column == name and kind == "<=":
             high = min(high, float(value))
     return low, max(low, high)
+
+
+def _by_prediction(m: Measurements, finding: Finding) -> Sequence[Picture]:
+    """What happened minus what was stated, in tenths by what a model of the features predicts of it."""
+    named = [p for p in m.design.promises if p.per_row and p.name == finding.details.get("promise")]
+    side = promise_rows(m, named[0]) if named else None
+    predicted = {} if finding.evidence is None else finding.evidence.details
+    if side is None or len(predicted.get("predictions", ())) != len(side.kept):
+        return ()
+    lift, gap = np.asarray(predicted["predictions"]) - side.promised, side.kept - side.promised
+    parts = np.array_split(np.argsort(lift, kind="stable"), min(TENTHS, len(lift)))
+    x, y = (np.array([values[part].mean() for part in parts]) for values in (lift, gap))
+    noise = np.array([np.sqrt(side.design_effect * gap[part].var() / len(part)) for part in parts])
+    half = normal_quantile(m.confidence) * noise
+    curve = Curve(
+        name="observed minus stated", x=x, y=y, low=y - half, high=y + half, confidence=m.confidence,
+        x_label="predicted minus stated, by a model fitted on other rows", y_label="observed minus stated",
+        method="tenths of the rows by out-of-fold prediction, normal intervals",
+        details={"rows": np.array([len(part) for part in parts])},
+    )  # fmt: skip
+    return [
+        Picture(
+            name=f"{finding.code}_by_prediction", question=finding.question,
+            title="Observed against predicted error of what was stated",
+            caption="Rows sorted by how far a model of their features expects what was stated to be off, in "
+            "tenths. If the features tell nothing the points scatter around the line; points that rise are a "
+            "fault.",
+            kind="points", curves=(curve,), reference=0.0,
+        )
+    ]  # fmt: skip
 
 
 def _class_reliability(m: Measurements, finding: Finding) -> Sequence[Picture]:

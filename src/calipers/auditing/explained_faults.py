@@ -1,13 +1,17 @@
-"""One fault is told once: findings that another one explains become notes that say so."""
+"""One fault is told once: findings that another one explains become notes that say so.
+
+The rows decide. A fault of some rows (a group, a region, a stretch of time, a part along difficulty) that
+is gone where the rows of another one are looked at apart is part of that other one; of two that explain each
+other the one with fewer rows leads. A fault of all rows that is gone when the rows of a place are left out is
+part of that place, of several the one with the fewest rows. The tables hold what is the same by definition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from scipy.special import ndtr
-
+from calipers.auditing.faults_without_rows import FaultsWithoutRows
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.results import Finding, severity_rank
 
@@ -24,19 +28,15 @@ _IMPLIED = {
     "CAL204": ("CAL506",),
     "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
 }
-# Slices that may hold the same rows: intervals that are too narrow since some day are the narrowest ones.
-_SAME_ROWS = (("CAL401", "CAL204"), ("CAL508", "CAL506"))
-# A fault is explained by another when this test finds nothing of it inside and outside the rows of the other.
-_LEFT = 0.01
 
 
 def told_once(
-    findings: Sequence[Finding], *, binary: bool, vanishes: Callable[[str, str], bool] | None = None
+    findings: Sequence[Finding], *, binary: bool, without_rows: FaultsWithoutRows | None = None
 ) -> list[Finding]:
     """The findings, where those that another fault explains are notes; the other takes over their severity.
 
-    ``vanishes(code, other)`` says whether the fault of a code is that of the rows of another one, see
-    `vanishes_within`.
+    A fault that explains others names them in ``details["also_seen_as"]``. Without ``without_rows``, which
+    compare faults by their rows, only what is the same by definition is folded.
     """
     found = {finding.code: finding for finding in findings}
     for explained, explaining in (*_SAME_FAULT, *(_OF_TWO_CLASSES if binary else _of_top_label(found))):
@@ -44,14 +44,61 @@ def told_once(
     if "CAL402" in found and found["CAL402"].details.get("by_features"):
         # Intervals that do not follow the features miss where these say so.
         _fold(found, "CAL402", "CAL202")
-    _fold_times(found, vanishes)
+    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
+        # Misses that change with time are coverage that does.
+        _fold(found, "CAL601", "CAL204")
     _say_beside(found)
     for explained, several in _IMPLIED.items():
         if explained in found and _is_about_probabilities(found[explained]):
             for explaining in several:
                 if explained != "CAL201" or _in_one_group(found, explained, explaining):
                     _fold(found, explained, explaining)
+    if without_rows is not None:
+        _fold_by_rows(found, without_rows)
     return list(found.values())
+
+
+def _fold_by_rows(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> None:
+    """Faults that are gone without the rows of a place: other places first, then those of all rows."""
+
+    def leaders() -> list[str]:
+        return [code for code, finding in found.items()
+                if finding.outcome == "fault" and "explained_by" not in finding.details]  # fmt: skip
+
+    places = sorted(filter(without_rows.is_place, leaders()), key=without_rows.breadth)
+    for narrow in places:
+        for wide in places:
+            if wide == narrow or not {narrow, wide} <= set(leaders()):
+                continue
+            is_first = places.index(narrow) < places.index(wide)
+            if without_rows.vanishes(wide, narrow) and (is_first or not without_rows.vanishes(narrow, wide)):
+                _fold(found, wide, narrow)
+    _fold_drift(found, without_rows)
+    for whole in filter(without_rows.is_whole, leaders()):
+        for place in places:
+            if place in leaders() and without_rows.gone_without(whole, place):
+                _fold(found, whole, place)
+                break
+
+
+def _fold_drift(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> None:
+    """Losses that drift beside a promise that changed: one change with one date, or why there are two."""
+    for change in ("CAL204", "CAL506"):
+        if not _are_faults(found, "CAL601", change) or "explained_by" in found["CAL601"].details:
+            continue
+        drift, since = found["CAL601"], found[change].where
+        if not drift.where.startswith("since "):
+            continue
+        same = (drift.evidence, drift.sentence) if drift.where == since else without_rows.one_date(change)
+        if same is not None:
+            found["CAL601"] = replace(drift, evidence=same[0], sentence=same[1], where=since)
+            _fold(found, "CAL601", change)
+            continue
+        what = found[change].title.split()[0].capitalize()
+        why = f"{what} is different {since} ({change}): each date is where its own numbers differ most, so"
+        found["CAL601"] = replace(
+            drift, sentence=f"{drift.sentence} {why} the change is gradual, or there are two."
+        )
 
 
 def _say_beside(found: dict[str, Finding]) -> None:
@@ -83,20 +130,6 @@ def _is_about_probabilities(finding: Finding) -> bool:
     )
 
 
-def _fold_times(found: dict[str, Finding], vanishes: Callable[[str, str], bool] | None) -> None:
-    """Changes over time, and what else they are seen in."""
-    if "CAL601" in found and found["CAL601"].details.get("loss") == "share of misses":
-        # Misses that change with time are coverage that does.
-        _fold(found, "CAL601", "CAL204")
-    if vanishes is None:
-        return
-    for slice_of, since in _SAME_ROWS:
-        if _are_faults(found, slice_of, since):
-            for pair in ((slice_of, since), (since, slice_of)):
-                if vanishes(*pair):
-                    _fold(found, *pair)
-
-
 def _of_top_label(found: dict[str, Finding]) -> tuple[tuple[str, str], ...]:
     """The mean of all rows is one range of the top label's score, where both err to the same side."""
     evidence = found["CAL509"].evidence if "CAL509" in found else None
@@ -114,50 +147,29 @@ def _are_faults(found: dict[str, Finding], *codes: str) -> bool:
     return all(code in found and found[code].outcome == "fault" for code in codes)
 
 
-def vanishes_within(departures: np.ndarray, rows: np.ndarray, other: np.ndarray) -> bool:
-    """Whether what distinguishes some rows is gone when those of another fault are looked at apart.
-
-    Parameters
-    ----------
-    departures : array (n,)
-        Whether the promise came true, minus its probability.
-    rows, other : bool array (n,)
-        The rows of a fault, and those of the one that may explain it.
-
-    Returns
-    -------
-    bool
-        Whether the one-sided test of Cochran, Mantel and Haenszel, stratified by ``other``, finds no
-        difference between ``rows`` and the rest in the direction of the fault.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> late = np.arange(1000) >= 600
-    >>> narrow = late & (np.arange(1000) % 2 == 0)
-    >>> kept = np.random.default_rng(0).random(1000) < np.where(late, 0.6, 0.9)
-    >>> vanishes_within(kept - 0.9, narrow, late), vanishes_within(kept - 0.9, late, narrow)
-    (True, False)
-    """
-    sign = np.sign(departures[rows].mean() - departures.mean())
-    total = variance = 0.0
-    for stratum in (other, ~other):
-        inside, n = rows[stratum], int(stratum.sum())
-        own, d = int(inside.sum()), departures[stratum]
-        if n > 1:
-            total += float(sign * (d[inside].sum() - own * d.mean()))
-            variance += own * (n - own) / (n - 1) * float(d.var())
-    return bool(variance == 0 or ndtr(-total / np.sqrt(variance)) > _LEFT)
-
-
 def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
+    """Make one fault a part of another, or of what that other one is part of, with all that it explains."""
     one, other = found.get(explained), found.get(explaining)
     if one is None or other is None or one.outcome != "fault" or other.outcome != "fault":
         return
-    if "explained_by" in one.details or "explained_by" in other.details:
+    if (root := other.details.get("explained_by")) is not None:
+        other, explaining = found[str(root)], str(root)
+    if "explained_by" in one.details or explaining == explained:
         return
-    found[explaining] = replace(other, severity=max(one.severity, other.severity, key=severity_rank))
-    found[explained] = replace(
-        one, severity="note", sentence=f"{one.sentence} This is part of {explaining}.",
-        details=dict(one.details) | {"explained_by": explaining, "own_severity": one.severity},
+    parts = (explained, *one.details.get("also_seen_as", ()))
+    found[explaining] = replace(
+        other, severity=max(one.severity, other.severity, key=severity_rank),
+        details=dict(other.details) | {"also_seen_as": [*other.details.get("also_seen_as", ()), *parts]},
     )  # fmt: skip
+    for code in parts:
+        found[code] = _part_of(found[code], explaining)
+
+
+def _part_of(finding: Finding, explaining: str) -> Finding:
+    details = {key: value for key, value in finding.details.items() if key != "also_seen_as"}
+    before = details.get("explained_by")
+    said = finding.sentence.removesuffix(f" This is part of {before}.") if before else finding.sentence
+    own = {"explained_by": explaining, "own_severity": details.get("own_severity", finding.severity)}
+    return replace(
+        finding, severity="note", sentence=f"{said} This is part of {explaining}.", details=details | own
+    )

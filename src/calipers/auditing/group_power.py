@@ -1,4 +1,4 @@
-"""Rows with which an audit finds a group that is covered less often than the others (CAL201).
+"""Rows with which an audit finds a group that is covered less often, or loses more, than the others.
 
 The audit compares the misses of a group with those of all other rows, given their total: Fisher's test. The
 level of coverage, and the luck of a calibration set, which moves all rows together, do not enter the test;
@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import CalibrationLaw
+from calipers.inference import CalibrationLaw, Moments, bounded_mean_p_value
 
 # No plan asks for more rows than this.
 MOST_ROWS = 10**10
@@ -25,7 +25,7 @@ _BEYOND, _STEPS = 1.05, 5
 
 
 class GroupTest:
-    """Fisher's one-sided test of the misses of a group against those of all other rows.
+    """Fisher's one-sided test of the misses of a group against those of all other rows (CAL201).
 
     Parameters
     ----------
@@ -97,6 +97,54 @@ class GroupTest:
         further = np.unique(np.rint(high * np.linspace(1.0, _BEYOND, _STEPS + 1)).astype(int))
         below = [int(n) for n in further if self.power(int(n)) < power]
         return 1 + below[-1] if below else high
+
+
+class GroupLossTest(GroupTest):
+    """The test of the mean loss of a group against the bound, or the mean of all rows, if larger (CAL603).
+
+    Parameters
+    ----------
+    level : float
+        Of the test of this group, corrected for the number of groups.
+    bound, mean : float
+        Mean loss of the other rows, and of the group, as shares of the range.
+    size : float
+        Losses are 0 or this.
+    share : float
+        Of all rows, in the group.
+    """
+
+    def __init__(self, level: float, bound: float, mean: float, size: float, share: float) -> None:
+        super().__init__(level, bound, mean - bound, share, None)
+        self.bound, self.size, self.true = bound, size, min(mean / size, 1.0)
+
+    def power(self, n: int) -> float:
+        """Probability to find the group among n rows."""
+        sizes = stats.binom.ppf((np.arange(_SIZES) + 0.5) / _SIZES, n, self.share)
+        inside, times = np.unique(np.clip(sizes, 1, n - 1).astype(int), return_counts=True)
+        return float(np.array([self._found(int(k), n - int(k)) for k in inside]) @ times / _SIZES)
+
+    def _found(self, inside: int, outside: int) -> float:
+        """Over the mean of the other rows, the chance of as many losses in the group as the test needs."""
+        chances = (np.arange(_NODES) + 0.5) / _NODES
+        other = stats.binom.ppf(chances, outside, self.bound / self.size) * self.size
+        found = 0.0
+        for total in other:
+            low, high = -1, inside + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if self._rejects(middle, inside, total, outside) else (middle, high)
+            found += float(stats.binom.sf(high - 1, inside, self.true)) / _NODES
+        return found
+
+    def _rejects(self, events: int, inside: int, total: float, outside: int) -> bool:
+        share = events / inside
+        mean, squares = share * self.size, inside * share * (1 - share) * self.size**2
+        null = max(self.bound, (events * self.size + total) / (inside + outside))
+        if mean <= null:
+            return False
+        two_sided = bounded_mean_p_value(Moments(float(inside), mean, squares), null=null, low=0.0, high=1.0)
+        return two_sided / 2 <= self.level
 
 
 def hypergeometric_tail(misses: np.ndarray, total: np.ndarray, inside: int, outside: int) -> np.ndarray:

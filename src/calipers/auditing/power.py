@@ -16,7 +16,7 @@ import numpy as np
 from scipy import optimize, special
 
 from calipers.arrays import RandomState, generator
-from calipers.auditing.group_power import MOST_ROWS, GroupTest
+from calipers.auditing.group_power import MOST_ROWS, GroupLossTest, GroupTest
 from calipers.conformal.ranks import conformal_rank
 from calipers.exceptions import InputError
 from calipers.inference import CalibrationLaw, CoverageLaw, Moments, bounded_mean_p_value
@@ -27,9 +27,9 @@ from calipers.metrics.reliability.range_law import range_quantile
 if TYPE_CHECKING:
     from calipers.auditing.slice_power import SliceTest
 
-CHECKS = ("coverage", "group", "calibration", "quantile", "loss", "time", "difficulty", "features")
-# Checks that look for a slice among others: their power is simulated.
-_SIMULATED = ("time", "difficulty", "features")
+CHECKS = ("coverage", "group", "calibration", "quantile", "pit", "loss", "time", "difficulty", "features")
+# Checks that look for a slice among others, or at a whole distribution: their power is simulated.
+_SIMULATED = ("pit", "time", "difficulty", "features")
 CORRECTIONS = ("holm", "sidak")
 # Fewest and most critical numbers looked at above the last tooth that is known to fail.
 _TEETH_BEYOND = 10, 20_000
@@ -50,6 +50,7 @@ def rows_needed(
     n_calibration: int | None = None,
     n_groups: int = 1,
     correction: str = "holm",
+    n_tests: int = 1,
     spread: float | None = None,
     n_features: int = 4,
     random_state: RandomState = 0,
@@ -58,25 +59,26 @@ def rows_needed(
 
     Parameters
     ----------
-    check : {"coverage", "group", "calibration", "quantile", "loss", "time", "difficulty", "features"}
+    check : {"coverage", "group", "calibration", "quantile", "pit", "loss", "time", "difficulty", "features"}
         "coverage": the exact one-sided test of coverage against the promise. "group": the test of an audit
         (CAL201) that one of ``n_groups`` groups is covered less often than all other rows, corrected for the
         number of groups. "calibration": the test of the calibration error. "quantile": the exact
-        two-sided test of the share of outcomes up to a quantile (CAL507). "loss": the test that a mean loss
-        exceeds its bound (CAL602). "time": coverage changes, and the last ``share`` of the rows
+        two-sided test of the share of outcomes up to a quantile (CAL507). "pit": the test that PIT values
+        are uniform (CAL507). "loss": the test that a mean loss exceeds its bound, of all rows (CAL602) or
+        of one of ``n_groups`` groups (CAL603). "time": coverage changes, and the last ``share`` of the rows
         has the effect (CAL204). "difficulty": the hardest ``share`` has it (CAL401). "features": a region
         with this ``share`` of the rows has it (CAL202).
     effect : float
         Promised minus true coverage (positive: under-covered; negative: over-covered). With "calibration",
-        stated minus true probability; with "quantile", stated minus true share; with "loss", the mean loss
-        minus its bound, as a share of the range of a loss.
+        stated minus true probability; with "quantile" and "pit", stated minus true share; with "loss", the
+        mean loss minus its bound, as a share of the range of a loss.
     alpha : float
         Allowed miscoverage. With "calibration", 1 minus a typical stated probability: it gives the noise,
-        alpha (1 - alpha) per row. With "quantile", 1 minus its level; with "loss", the bound, as a share of
-        the range of a loss.
+        alpha (1 - alpha) per row. With "quantile", 1 minus its level; with "pit", 1 minus the level at which
+        the shares differ by the effect; with "loss", the bound, as a share of the range of a loss.
     share : float
         Share of all rows that have the effect: the size of the group, or of the interval of stated
-        probabilities. A group of all rows cannot be compared: with "group" 1 means 1 / n_groups.
+        probabilities. A group of all rows cannot be compared: with several groups 1 means 1 / n_groups.
     power : float
         Probability to find it.
     level : float
@@ -85,10 +87,14 @@ def rows_needed(
         Rows the predictor was conformalised on. Its coverage is then c - effect with c ~ Beta(k, n+1-k), and
         the test allows for c.
     n_groups : int
-        Groups tested together; only with "group".
+        Groups tested together, intersections included; only with "group" and "loss".
     correction : {"holm", "sidak"}
         How the level is shared among groups: one of them has the effect, so Holm tests it at
         level / n_groups, Sidak at 1 - (1 - level)^(1 / n_groups).
+    n_tests : int
+        Tests of the audit. By default the plan is for one test alone; an audit corrects for all of its tests
+        (Holm), so the only fault must be found at level / n_tests. How many they are stands in the findings
+        of an audit of the same columns, ``details["tests_in_audit"]``.
     spread : float or None
         Standard deviation of the loss, as a share of its range; None: the largest that its mean allows.
     n_features : int
@@ -120,11 +126,13 @@ def rows_needed(
     Quantile: one of two one-sided exact tests at half the level, each as for coverage; a rejection on the
     wrong side finds nothing. Loss: exact for losses of two values, 0 and one above it, with this spread;
     other losses of the same spread may need other numbers of rows.
+    Groups of losses: the mean of a group against the bound, or against the mean of all rows where that is
+    larger; the other rows lie at the bound. PIT: all outcomes are shifted by the same part of their spread.
     Time, difficulty, features: the audit's test on simulated data whose other rows keep the promise; with
     ``n_calibration`` all rows share their luck, and no effect is out of reach. The noise of the draws has
-    a standard deviation of about 4 % of the rows for time, 1 % for difficulty and 5 % for features. A region
-    is the lowest ``share`` of one of ``n_features`` independent features; one that
-    takes two features to describe needs more rows.
+    a standard deviation of about 4 % of the rows for time, 1 % for difficulty and PIT and 5 % for features.
+    A region is the lowest ``share`` of one of ``n_features`` independent features; one that takes two
+    features to describe needs more rows.
 
     Examples
     --------
@@ -133,6 +141,8 @@ def rows_needed(
     299
     >>> rows_needed(effect=0.05, share=0.2)
     1495
+    >>> rows_needed(effect=0.05, n_tests=20)
+    593
     >>> rows_needed(effect=0.05, n_calibration=200)
     Traceback (most recent call last):
         ...
@@ -143,12 +153,12 @@ def rows_needed(
     alpha = check_alpha(alpha)
     power = check_fraction(power, name="power", meaning="It is the probability to find the effect")
     level = check_fraction(level, name="level", meaning="It is the level of the test")
-    level = _corrected(level, check, n_groups, correction)
+    level = _corrected(level / check_count(n_tests, name="n_tests"), check, n_groups, correction)
     share = _check_share(share)
     if spread is not None and check != "loss":
         raise InputError(f'spread belongs to check="loss", got check={check!r}.')
     if check == "loss":
-        return _loss_rows(effect, alpha, share, power, level, spread, n_calibration)
+        return _loss_rows(effect, alpha, share, power, level, spread, n_groups, n_calibration)
     change = _check_effect(effect, alpha)
     if check == "calibration":
         if n_calibration is not None:
@@ -171,8 +181,8 @@ def rows_needed(
 def _corrected(level: float, check: str, n_groups: Any, correction: str) -> float:
     n = check_count(n_groups, name="n_groups")
     check_choice(correction, CORRECTIONS, name="correction")
-    if n > 1 and check != "group":
-        raise InputError(f'n_groups belongs to check="group", got {n} with check={check!r}.')
+    if n > 1 and check not in ("group", "loss"):
+        raise InputError(f'n_groups belongs to check="group" and "loss", got {n} with check={check!r}.')
     return level / n if correction == "holm" else -float(np.expm1(np.log1p(-level) / n))
 
 
@@ -198,9 +208,13 @@ def _slice_test(
     check: str, test: tuple[float, float, float, float, int | None], n_features: int
 ) -> SliceTest:
     # The checks of an audit need what is imported with this file.
-    from calipers.auditing.slice_power import DifficultyTest, FeatureTest, TimeTest
+    from calipers.auditing.slice_power import DifficultyTest, FeatureTest, PitTest, TimeTest
 
-    _, _, effect, share, _ = test
+    _, _, effect, share, n_calibration = test
+    if check == "pit":
+        if n_calibration is not None:
+            raise InputError("n_calibration is about coverage; PIT values have none. Leave it out.")
+        return PitTest(*test)
     if share == 1:
         raise InputError(f'check="{check}" compares rows with the others: give their share, below 1.')
     if check == "time":
@@ -218,7 +232,14 @@ def _slice_test(
 
 
 def _loss_rows(
-    effect: Any, bound: float, share: float, power: float, level: float, spread: Any, n_calibration: Any
+    effect: Any,
+    bound: float,
+    share: float,
+    power: float,
+    level: float,
+    spread: Any,
+    n_groups: int,
+    n_calibration: Any,
 ) -> int:
     """Rows to find a mean loss above its bound; effect, bound and spread are shares of the range."""
     if n_calibration is not None:
@@ -236,6 +257,9 @@ def _loss_rows(
             f"spread must lie between 0 and {widest:.3g}, the largest with a mean loss of {mean:g} "
             f"of the range, got {spread}."
         )
+    if n_groups > 1:
+        part = 1.0 / n_groups if share == 1 else share
+        return GroupLossTest(level, bound, mean, mean + own**2 / mean, part).rows_for(power)
     law = _LossTest(level, bound, mean, mean + own**2 / mean)
     return int(np.ceil(law.rows_for(power, float(effect)) / share - 1e-9))
 

@@ -25,6 +25,9 @@ MOST_CLASSES = 20
 _PART_DRAWS = 99
 STATED: dict[str, Column] = {"covered": "stated_covered", "size": "stated_size", "promised": "stated_mass"}
 TOP_LABEL: dict[str, Column] = {"covered": "top_is_right", "promised": "top_probability"}
+# What the largest probability of every row says, also where there are two classes.
+TOP = Promise(alpha=0.5, kind="probability", name="probability of the top label", noun="probabilities",
+              reads=TOP_LABEL, per_row=True, two_sided=True, own_key="top")  # fmt: skip
 OF_CLASS: dict[str, Column] = {"covered": "is_class", "promised": "class_probability"}
 POSITIVE: dict[str, Column] = {"covered": "is_positive", "promised": "positive_probability"}
 

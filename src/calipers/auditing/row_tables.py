@@ -76,14 +76,19 @@ def examples(found: Audit) -> dict[str, dict[str, Any]]:
         made[code] = {
             "rows": table.height,
             "header": few.columns,
-            "cells": [[_cell(value) for value in row] for row in few.rows()],
+            "cells": [list(row) for row in zip(*map(_cells, few.iter_columns()), strict=True)],
             "left_out": table.width - few.width,
         }
     return made
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _cells(column: pl.Series) -> list[str]:
+    """The cells of a column as text; its numbers with as many decimals as its largest one deserves."""
+    numbers = [abs(v) for v in column if isinstance(v, float) and np.isfinite(v)]
+    largest = max(numbers, default=0.0)
+    whole = all(v.is_integer() for v in numbers)
+    decimals = 0 if whole else int(np.clip(3 - np.floor(np.log10(largest or 1.0)), 0, 8))
+    return [f"{value:.{decimals}f}" if isinstance(value, float) else str(value) for value in column]
 
 
 def _plain(values: np.ndarray) -> Any:

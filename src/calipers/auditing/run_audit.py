@@ -337,7 +337,11 @@ def _read(check: Check, m: Measurements, promise: Promise | None) -> list[CheckR
     """The results for a promise; of one that has parts that of the worst part, corrected for their number."""
     if promise is None or not promise.parts:
         return _as_list(check.read(m, promise))  # type: ignore[arg-type]
-    results = [result for part in promise.parts for result in _read(check, m, part)]
+    results = [
+        replace(result, details=dict(result.details) | {"single_promise": part.name})
+        for part in promise.parts
+        for result in _read(check, m, part)
+    ]
     worst = min(results, key=lambda r: np.inf if r.p_value is None else r.p_value)
     if worst.p_value is None:
         return [worst]

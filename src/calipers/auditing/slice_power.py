@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from calipers.auditing.checks.adaptive import PARTS, n_parts_of
 from calipers.auditing.checks.features import pick_worst
@@ -22,6 +22,7 @@ from calipers.exceptions import InputError
 from calipers.inference import ShareCounts
 from calipers.inputs import check_features
 from calipers.metrics.conditional.streamed_excess_risk import FEWEST_MISSES
+from calipers.metrics.distributions.anderson_darling import anderson_darling, anderson_darling_p_value
 from calipers.metrics.over_time.time_nulls import flat_null
 from calipers.metrics.over_time.time_units import MAX_CELLS, TimeUnits
 
@@ -50,6 +51,7 @@ class SliceTest(ABC):
 
     # Data sets drawn to find the place, and for each point of the line.
     n_draws = 200, 1000
+    fewest_rows = FEWEST_ROWS
     # Rows at which the test changes, and so its power jumps.
     jumps: tuple[int, ...] = ()
     most_rows = 10**8
@@ -79,7 +81,7 @@ class SliceTest(ABC):
     def rows_for(self, power: float, rng: np.random.Generator) -> int:
         """The number of rows from which on the power stays, to within the noise of the draws."""
         few, many = self.n_draws
-        first = max((n for n in self.jumps if self.power(n, many, rng) < power), default=FEWEST_ROWS)
+        first = max((n for n in self.jumps if self.power(n, many, rng) < power), default=self.fewest_rows)
         last = min((n for n in self.jumps if n > first), default=self.most_rows)
         n = int(np.clip(self._first_guess(power), first, last))
         enough = self.power(n, few, rng) >= power
@@ -114,6 +116,32 @@ class SliceTest(ABC):
             return high
         root = np.clip((stats.norm.ppf(power) - start) / slope, low**0.5, (high + 1) ** 0.5)
         return float(np.ceil(root**2))
+
+
+class PitTest(SliceTest):
+    """Uniformity of PIT values (CAL507): in some rows outcomes are shifted by a part of their spread."""
+
+    n_draws = 300, 1500
+    fewest_rows, most_rows = 5, 10**6
+
+    def found(self, n: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Whether the Anderson-Darling test rejects; at 1 - alpha the shares differ by the effect."""
+        critical = float(
+            optimize.brentq(lambda x: anderson_darling_p_value(x, float(n)) - self.level, 0.05, 400.0)
+        )
+        rank = np.arange(n, dtype=float)
+        true = np.clip(1 - self.alpha - self.effect, 1e-12, 1 - 1e-12)
+        shift = float(stats.norm.ppf(1 - self.alpha) - stats.norm.ppf(true))
+        is_found = []
+        for _ in range(n_draws):
+            off = rng.random(n) < self.share
+            pit = np.sort(stats.norm.cdf(rng.normal(size=n) + shift * off))
+            is_found.append(anderson_darling(pit, rank, rank + 1) > critical)
+        return np.array(is_found)
+
+    def _first_guess(self, power: float) -> float:
+        reach = stats.norm.isf(self.level / 2) + stats.norm.ppf(power)
+        return float(self.alpha * (1 - self.alpha) * max(1.0, reach) ** 2 / (self.share * self.effect) ** 2)
 
 
 class TimeTest(SliceTest):

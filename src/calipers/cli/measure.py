@@ -18,8 +18,11 @@ from calipers.cli.options import (
 
 if TYPE_CHECKING:
     from calipers.cli.settings import Settings
+    from calipers.engines import FileSource
 
 DEFAULT_METRICS = "coverage"
+# In place of names: say which there are.
+LIST = "list"
 
 
 @takes_settings(options=READ_OPTIONS)
@@ -28,7 +31,7 @@ def command(
     settings: Settings,
     metrics: Annotated[
         str,
-        typer.Option("--metrics", help="Names separated by commas; see calipers.metrics.metric_entries()."),
+        typer.Option("--metrics", help=f"Names separated by commas; {LIST} shows those of these files."),
     ] = DEFAULT_METRICS,
     engine: Annotated[str, typer.Option("--engine", help="local, dask or spark.")] = "local",
     storage: StorageOption = None,
@@ -40,6 +43,8 @@ def command(
     Rows are read piece by piece and never held; the numbers are those of one machine with enough memory.
     Columns are found by name, by the options and by calipers.toml, as in `calipers audit`.
     """
+    import json
+
     from calipers.cli.options import source_from
     from calipers.cli.progress import check_progress
     from calipers.cli.terminal import say, say_json
@@ -47,12 +52,17 @@ def command(
     from calipers.exceptions import InputError
     from calipers.results import EstimateTable, to_json
 
+    found: dict[str, Any]
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:
         raise InputError("--metrics must name at least one metric, got none.")
+    if names == [LIST]:
+        found = _known(source_from(files, settings, storage_of(storage)))
+        say_json(json.dumps(found, indent=2)) if as_json else say(_lines(found))
+        return 0
     source: Any = source_from(files, settings, storage_of(storage), features=_need_features(names))
     alphas, options = source.alpha, _options(names, settings.seed or 0, source.n_calibration)
-    found: dict[str, Any] = {}
+    found = {}
     with check_progress(quiet=quiet, title="Reading") as bar:
         moved = None if bar is None else lambda done, total: bar(f"piece {done}", done, total)
         if settings.max_rows is not None:
@@ -66,6 +76,18 @@ def command(
     table = EstimateTable(found)
     say_json(to_json(table, indent=2)) if as_json else say(table)
     return 0
+
+
+def _known(source: FileSource) -> dict[str, str]:
+    """The metrics that these files have the columns for, and what each one is."""
+    from calipers.metrics.registry import metrics_of
+
+    entries = metrics_of(source.pieces()[0].head())
+    return {entry.name: str(entry.function.__doc__).split("\n")[0] for entry in entries}
+
+
+def _lines(found: dict[str, str]) -> str:
+    return "\n".join(f"{name}: {meaning}" for name, meaning in found.items())
 
 
 def _need_features(names: list[str]) -> bool:

@@ -23,13 +23,18 @@ def command(
     check: Annotated[
         str,
         typer.Option(
-            "--check", help="coverage, group, calibration, quantile, loss, time, difficulty or features."
+            "--check", help="coverage, group, calibration, quantile, pit, loss, time, difficulty or features."
         ),
     ] = "coverage",
-    groups: Annotated[int, typer.Option("--groups", help="Groups tested together (--check group).")] = 1,
+    groups: Annotated[
+        int, typer.Option("--groups", help="Groups tested together (--check group, loss).")
+    ] = 1,
     correction: Annotated[
         str, typer.Option("--correction", help="How groups share the level: holm or sidak.")
     ] = "holm",
+    tests: Annotated[
+        int, typer.Option("--tests", help="Tests of the audit, which share the level; 1: a test alone.")
+    ] = 1,
     spread: Annotated[
         float | None,
         typer.Option(
@@ -62,6 +67,7 @@ def command(
         "n_calibration": n_calibration,
         "n_groups": groups,
         "correction": correction,
+        "n_tests": tests,
         "spread": spread,
         "n_features": n_features,
         "random_state": seed,
@@ -89,15 +95,18 @@ def sentence(rows: int, question: dict[str, Any]) -> str:
         what = f"stated probabilities {abs(effect):g} too {'high' if effect > 0 else 'low'}"
     if question["check"] == "quantile":
         what = f"a share {abs(effect):g} {side} the {1 - alpha:g} that the quantile states"
+    if question["check"] == "pit":
+        what = f"a share {abs(effect):g} {side} the {1 - alpha:g} of PIT values up to {1 - alpha:g}"
     if question["check"] == "loss":
         what = f"a mean loss {effect:g} of its range above the bound of {alpha:g}"
     where = "" if share == 1 else f" in a {share:.3g} share of the rows"
-    if question["check"] == "group":
+    if question["check"] == "group" or question["n_groups"] > 1:
         groups = question["n_groups"]
         part = 1 / groups if share == 1 else share
         where = f" in one of {groups} groups, which has a {part:.3g} share of the rows,"
     where = _SLICES.get(question["check"], where).format(share=f"{share:.3g}")
+    tests = f", one of {question['n_tests']} in an audit" if question["n_tests"] > 1 else ""
     return (
         f"{rows} rows: {what}{where} is found with probability {question['power']:g} "
-        f"by a test at level {question['level']:g}."
+        f"by a test at level {question['level']:g}{tests}."
     )

@@ -118,7 +118,8 @@ class Pages:
 
     async def columns(self, request: Request) -> Response:
         """Columns of a file and their roles."""
-        return JSONResponse(await in_thread(self.workshop.columns, request.path_params["number"]))
+        choices = dict(request.query_params)
+        return JSONResponse(await in_thread(self.workshop.columns, request.path_params["number"], choices))
 
     async def start(self, request: Request) -> Response:
         """Begin an audit."""
@@ -131,6 +132,16 @@ class Pages:
         """Where an audit stands."""
         job = self.workshop.jobs.get(request.path_params["identity"])
         return JSONResponse(job.state()) if job else JSONResponse({"error": "no such audit"}, status_code=404)
+
+    async def stop(self, request: Request) -> Response:
+        """End an audit."""
+        self.workshop.stop(request.path_params["identity"])
+        return JSONResponse({})
+
+    async def remove(self, request: Request) -> Response:
+        """Forget a finished audit."""
+        self.workshop.store.remove(request.path_params["identity"])
+        return JSONResponse({})
 
     async def report(self, request: Request) -> Response:
         """The report of a finished audit, as a page or in one of its forms to keep."""
@@ -177,7 +188,9 @@ def make_app(workshop: Workshop, *, token: str, port: int, upload_limit: int, fo
         Route(f"{base}/columns/{{number}}", pages.columns),
         Route(f"{base}/run", pages.start, methods=["POST"]),
         Route(f"{base}/jobs/{{identity}}", pages.state),
+        Route(f"{base}/jobs/{{identity}}/stop", pages.stop, methods=["POST"]),
         Route(f"{base}/reports/{{identity}}", pages.report),
+        Route(f"{base}/reports/{{identity}}/remove", pages.remove, methods=["POST"]),
         Route(f"{base}/runs", pages.runs),
         Route(f"{base}/example", pages.example, methods=["POST"]),
         Route(f"{base}/compare", pages.compared),

@@ -11,15 +11,17 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calipers.cli.options import COLUMN_OPTIONS
 from calipers.cli.serve_runs import Run, RunStore
 from calipers.cli.settings import Settings
 from calipers.exceptions import CalipersError, InputError
-from calipers.fields import FIELDS
+from calipers.fields import FIELDS, fields_of
+
+if TYPE_CHECKING:
+    from calipers.inputs.files.column_roles import Roles
 
 # What the page may choose; everything else of the settings stays with the command line.
 MOST_WAITING, MOST_FILES = 20, 100
@@ -31,6 +33,25 @@ _FIELDS_OF_THE_PAGE = {field.option: f'the field "{field.said}" below' for field
 CHOICES = ("alpha", "n_calibration", "sep", *COLUMN_OPTIONS)
 
 
+class StoppedError(CalipersError):
+    """An audit that the user has ended."""
+
+
+def step_words(code: str) -> str:
+    """The question that a check belongs to; what else the audit does as it says it.
+
+    Examples
+    --------
+    >>> step_words("CAL201"), step_words("all rows")
+    ('Does it cover everywhere, and if not, where does it fail?', 'all rows')
+    """
+    from calipers.auditing.checks import CHECKS
+    from calipers.auditing.questions import TITLES
+
+    asked = next((check.question for check in CHECKS if check.code == code), None)
+    return code if asked is None else TITLES[asked]
+
+
 @dataclass(slots=True)
 class Job:
     """One audit: where it stands, and what came out."""
@@ -38,15 +59,23 @@ class Job:
     name: str
     done: int = 0
     total: int = 0
-    code: str = ""
+    step: str = ""
     error: str = ""
     verdict: dict[str, Any] | None = None
+    stopped: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def move(self, code: str, done: int, total: int) -> None:
-        """Called by the audit before every check."""
+        """Called by the audit before every check; ends it here when that was asked for."""
         with self.lock:
-            self.code, self.done, self.total = code, done, total
+            self.step, self.done, self.total = step_words(code), done, total
+            if self.stopped:
+                raise StoppedError(f"{self.name}: the audit was stopped.")
+
+    def stop(self) -> None:
+        """End before the next check."""
+        with self.lock:
+            self.stopped = True
 
     def state(self) -> dict[str, Any]:
         """What the page requests while it waits."""
@@ -54,7 +83,8 @@ class Job:
             return {
                 "name": self.name,
                 "state": "failed" if self.error else "finished" if self.verdict else "running",
-                "code": self.code,
+                "step": self.step,
+                "stopped": self.stopped,
                 "done": self.done,
                 "total": self.total,
                 "error": self.error,
@@ -100,29 +130,32 @@ class Workshop:
         """Forget what waits; an audit that runs ends with its current work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def columns(self, number: str) -> dict[str, Any]:
-        """Columns of a file and the role each one has by its name; without the outcome, what is missing."""
+    def columns(self, number: str, choices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Columns of a file and the role each one has, by its name or by choice; else what is missing."""
         from calipers.cli.options import source_from
 
         path = self._file(number)
+        settings = self.settings.over(checked_choices(choices or {}))
+        names = self._column_names(path, settings)
         try:
-            source = source_from([path], self.settings)
-            return {
-                "roles": next(source.opened()).roles.described(),
-                "alpha": [float(a) for a in source.alpha],
-            }
+            source = source_from([path], settings)
+            roles = next(source.opened()).roles
         except CalipersError as error:
             problem = in_their_words(error, path, self.names[number])
-        if not (names := self._column_names(path)):
-            raise InputError(problem)
-        return {"roles": dict.fromkeys(names, ""), "alpha": [0.1], "problem": problem}
+            if not names:
+                raise InputError(problem) from None
+            unknown = dict.fromkeys(names, "")
+            return {"roles": unknown, "options": unknown, "alpha": [0.1], "problem": problem}
+        # What is taken for nothing is shown too.
+        known = dict.fromkeys(names, "left out") | roles.described()
+        return {"roles": known, "options": _options(roles), "alpha": [float(a) for a in source.alpha]}
 
-    def _column_names(self, path: Path) -> tuple[str, ...]:
+    def _column_names(self, path: Path, settings: Settings) -> tuple[str, ...]:
         """What the columns are called; none of a file that cannot be read."""
         from calipers.inputs.files.readers import open_file
 
         try:
-            return open_file(str(path), separator=self.settings.separator()).columns
+            return open_file(str(path), separator=settings.separator()).columns
         except CalipersError:
             return ()
 
@@ -130,6 +163,10 @@ class Workshop:
         """Begin an audit; its identity."""
         path = self._file(number)
         settings = self.settings.over(checked_choices(choices))
+        try:
+            settings.alphas()
+        except CalipersError as error:
+            raise InputError(in_their_words(error, path, self.names[number])) from None
         if sum(job.state()["state"] == "running" for job in self.jobs.values()) >= MOST_WAITING:
             raise InputError(f"{MOST_WAITING} audits are waiting already; let some of them finish first.")
         self._make_room()
@@ -137,6 +174,12 @@ class Workshop:
         job = self.jobs[identity] = Job(name=self.names[number])
         self._pool.submit(self._run, identity, job, path, settings)
         return identity
+
+    def stop(self, identity: str) -> None:
+        """End an audit before its next check."""
+        if identity not in self.jobs:
+            raise InputError("there is no such audit here.")
+        self.jobs[identity].stop()
 
     def _make_room(self) -> None:
         """Forget the oldest audits that have ended; those that finished lie in the store."""
@@ -147,6 +190,7 @@ class Workshop:
     def compare(self, identities: list[str]) -> str:
         """The page that compares finished audits: by tests on the same rows, else side by side."""
         from calipers.auditing import compare
+        from calipers.report import render_comparison
         from calipers.report.side_by_side import render_side_by_side
 
         if len(identities) < 2:
@@ -154,16 +198,17 @@ class Workshop:
         runs: dict[str, Run] = {}
         for identity in identities:
             run = self.store.get(identity)
-            names = chain([run.name], (f"{run.name} ({number})" for number in count(2)))
-            runs[next(name for name in names if name not in runs)] = run
+            runs[f"{run.number}. {run.name}"] = run
         documents = {name: run.document for name, run in runs.items()}
+        links = {name: f"reports/{run.identity}" for name, run in runs.items()}
         audits = {name: run.audit for name, run in runs.items() if run.audit is not None}
         if len(audits) < len(runs):
-            return render_side_by_side(documents, reason="Runs from an earlier start have no rows here.")
+            reason = "Audits from an earlier start have no rows here."
+            return render_side_by_side(documents, reason=reason, links=links)
         try:
-            return compare(audits).to_html()
+            return render_comparison(compare(audits).to_dict(), links=links)
         except CalipersError as error:
-            return render_side_by_side(documents, reason=str(error))
+            return render_side_by_side(documents, reason=str(error), links=links)
 
     def _file(self, number: str) -> Path:
         if number not in self.files:
@@ -175,6 +220,7 @@ class Workshop:
         from calipers.cli.options import source_from
 
         try:
+            job.move("", 0, 0)  # it may have been stopped while it waited
             source, seed = source_from([path], settings), settings.seed or 0
             found = audit(
                 source=source.load(settings.max_rows, seed), alpha=source.alpha, random_state=seed,
@@ -191,6 +237,16 @@ class Workshop:
             run = self.store.add(identity, job.name, found)
             with job.lock:
                 job.verdict = run.document["verdict"]
+
+
+def _options(roles: Roles) -> dict[str, str]:
+    """Column -> the field of the page that it is in."""
+    made = {}
+    for argument, columns in roles.columns.items():
+        for (label, _), column in columns.items():
+            fields = fields_of(argument)
+            made[column] = next((f.option for f in fields if f.name == label), fields[0].option)
+    return made
 
 
 def in_their_words(error: Exception, path: Path, name: str) -> str:

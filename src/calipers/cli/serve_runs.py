@@ -40,6 +40,8 @@ class Run:
         How the page asks for it, the user's name for the file, and when it was finished.
     document : dict
         ``Audit.to_dict()``.
+    number : int
+        Its place among all audits of the page, from 1.
     audit : Audit or None
         The audit itself; None when the run comes from a folder.
     """
@@ -48,12 +50,14 @@ class Run:
     name: str
     when: str
     document: dict[str, Any]
+    number: int = 0
     audit: Audit | None = None
 
     def described(self) -> dict[str, Any]:
         """What the list of runs shows."""
         return {
             "job": self.identity,
+            "number": self.number,
             "name": self.name,
             "when": self.when,
             "state": "finished",
@@ -106,12 +110,16 @@ class RunStore:
                 raise InputError(f"--keep must be a folder, got the file {folder}. Give another place.")
             folder.mkdir(parents=True, exist_ok=True)
             for run in sorted(filter(None, map(_read, folder.glob("*.json"))), key=lambda run: run.when):
-                self.runs[run.identity] = run
+                self.runs[run.identity] = replace(run, number=len(self.runs) + 1)
+        self._count = len(self.runs)
 
     def add(self, identity: str, name: str, audit: Audit) -> Run:
         """Keep a finished audit."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        run = Run(identity=identity, name=name, when=when, document=audit.to_dict(), audit=audit)
+        self._count += 1
+        run = Run(
+            identity=identity, name=name, when=when, document=audit.to_dict(), number=self._count, audit=audit
+        )
         self.runs[identity] = run
         self._make_room()
         if self.folder is not None:
@@ -124,6 +132,13 @@ class RunStore:
             }
             write_atomically(self.folder / f"{identity}.json", json.dumps(stored, allow_nan=False))
         return run
+
+    def remove(self, identity: str) -> None:
+        """Forget an audit, in the folder too."""
+        self.get(identity)
+        del self.runs[identity]
+        if self.folder is not None:
+            (self.folder / f"{identity}.json").unlink(missing_ok=True)
 
     def _make_room(self) -> None:
         """Forget the rows of all but the last audits, and the oldest audits altogether."""

@@ -39,11 +39,15 @@ class Settings(_Fields):
         if isinstance(self.alpha, list):
             return self.alpha
         try:
-            return [float(word) for word in self.alpha.split(",")]
+            levels = [float(word) for word in self.alpha.split(",")]
         except ValueError:
+            levels = []
+        if not levels or not all(0.0 < level < 1.0 for level in levels):
             raise InputError(
-                f"--alpha must be numbers such as 0.1 or 0.05,0.1, got {self.alpha!r}."
-            ) from None
+                f"--alpha must be numbers between 0 and 1 such as 0.1 or 0.05,0.1, got {self.alpha!r}. "
+                "A comma separates levels; decimals have a point."
+            )
+        return levels
 
     def losses(self) -> dict[str, Any]:
         """What was said about losses, as arguments of an audit."""

@@ -16,7 +16,7 @@ from rich.markup import escape as escape_markup
 from calipers.exceptions import CalipersWarning
 from calipers.report.earlier_reports import earlier_sentences
 from calipers.report.text_bars import text_bar
-from calipers.report.text_formats import MARKS, split_repair, taken_for, wrapped
+from calipers.report.text_formats import MARKS, also_seen, split_repair, taken_for, wrapped
 from calipers.results.terminal_safe import one_line, printable, printable_json
 
 if TYPE_CHECKING:
@@ -84,10 +84,13 @@ def print_audit(found: Audit, options: Sequence[str] = ()) -> None:
     _print_lines(console, wrapped(document["verdict"]["sentence"], width), "bold")
     for sentence in earlier_sentences(found.history):
         _print_lines(console, wrapped(sentence, width))
-    for finding in found.faults:
+    told = [finding for finding in found.faults if "explained_by" not in finding.details]
+    for finding in told:
         _print_fault(console, finding, width)
+        also = also_seen(finding.code, document["findings"])
+        _print_lines(console, wrapped(also, width, indent="  "))
     console.print()
-    said = {finding.sentence for finding in found.faults}
+    said = {finding.sentence for finding in told}
     labels = min(_LONGEST_LABEL, max(len(answer["label"]) for answer in document["questions"]))
     for answer in document["questions"]:
         _print_answer(console, answer, width, labels, repeated=answer["sentence"] in said)

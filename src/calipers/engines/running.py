@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from calipers.arrays import frame_columns, is_frame
 from calipers.engines.memory import keep_freed_memory
 from calipers.engines.sources import Piece, Source, at_levels
 from calipers.exceptions import InputError, InputTypeError
 from calipers.inference.state import Result, State
 from calipers.inputs.files.readers import Stamp, file_stamp
-from calipers.metrics.registry import state_of
+from calipers.metrics.registry import metric_entry, metrics_of, state_of
 from calipers.metrics.states.total_weight import WeightState
 from calipers.results import Estimate, EstimateTable
 
@@ -244,14 +245,49 @@ def measure(
     chosen = dict.fromkeys(metrics)
     source, levels = at_levels(source, alpha)
     alpha = list(levels) if len(levels) > 1 else levels[0]
-    further = options or {}
-    states: States = {
-        name: state_of(name, alpha=alpha, confidence=confidence, **further.get(name, {})) for name in chosen
-    }
     pieces = source.pieces()
-    with unchanging_files(pieces):
+    with unchanging_files(pieces), naming_metrics(pieces, chosen):
+        states: States = {
+            name: state_of(
+                name, alpha=alpha, confidence=confidence, **_stated_options(name, pieces, options or {})
+            )
+            for name in chosen
+        }
         finished = run_states(states, pieces, engine_of(engine), progress or silent)
     return EstimateTable(_flat({name: finished[name].finish() for name in chosen}))
+
+
+def _stated_options(
+    metric: str, pieces: Sequence[Piece], options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The options of a metric, with the levels that the columns of quantiles are named after."""
+    own = dict(options.get(metric, {}))
+    if "quantiles" in metric_entry(metric).inputs and "levels" not in own and pieces:
+        table = pieces[0].head().given.get("quantiles")
+        own |= {"levels": [float(level) for level in frame_columns(table)]} if is_frame(table) else {}
+    return own
+
+
+@contextmanager
+def naming_metrics(pieces: Sequence[Piece], chosen: Iterable[str]) -> Iterator[None]:
+    """Where a metric was refused for want of a column, the refusal names the metrics of these rows."""
+    try:
+        yield
+    except InputError as refusal:
+        try:
+            head = pieces[0].head()
+            names = [entry.name for entry in metrics_of(head)]
+        except (InputError, IndexError):
+            raise refusal from None
+        asked = [metric_entry(name) for name in chosen if name not in names]
+        lacks = [(e.name, name) for e in asked for name in e.inputs if head.get(name) is None]
+        if not lacks:
+            raise
+        metric, column = lacks[0]
+        said = f"{metric} needs {column}, which these rows do not have; {head.without(column)}"
+        with named_file(pieces[0]):
+            known = f" Metrics of these rows: {', '.join(names)}." if names else ""
+            raise InputError(said + known) from None
 
 
 def run_states(states: States, pieces: Sequence[Piece], engine: Engine, progress: Progress) -> States:

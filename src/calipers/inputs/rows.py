@@ -116,9 +116,14 @@ class Rows:
     def __getitem__(self, name: Column) -> np.ndarray:
         value = self.get(name)
         if value is None:
-            hint = " It is read off sets, intervals or p-values beside y_true." if name == "covered" else ""
-            raise InputError(f"these rows have no {name}; they have {', '.join(self.given)}.{hint}")
+            raise InputError(f"these rows have no {name}; {self.without(name)}")
         return value
+
+    def without(self, name: Column) -> str:
+        """What there is where a column is missing, and what it could have come from."""
+        told = name in ("covered", "prediction")
+        hint = " It is read off sets, intervals or p-values beside y_true." if told else ""
+        return f"they have {', '.join(self.given)}.{hint}"
 
     def get(self, name: Column) -> np.ndarray | None:
         """The column, checked or derived; None when it cannot be had."""

@@ -11,6 +11,7 @@ from calipers.arrays import short_repr
 from calipers.deprecation import under_new_names
 from calipers.exceptions import InputError
 from calipers.inference import State
+from calipers.inputs.rows import Rows
 
 QUESTIONS = ("coverage", "everywhere", "narrow", "adaptive", "probabilities", "forecast")
 
@@ -56,6 +57,8 @@ class MetricEntry:
         them, or an error.
     scaled : str
         Why the value with whole weights changes when all of them are rescaled; empty when it does not.
+    counts_labels : bool
+        Whether ``size`` must be a number of labels, not a width.
     row_arguments : tuple of str
         Columns of blocks that its arguments ``alpha`` ("promised", one minus alpha) and ``cluster`` can come
         from, where they differ by row.
@@ -84,6 +87,7 @@ class MetricEntry:
     weighted: bool
     importance: Literal["untested", "tested", "refused"] = "untested"
     scaled: str = ""
+    counts_labels: bool = False
     row_arguments: tuple[str, ...] = ()
     splits_rows: bool = False
     randomized: bool = False
@@ -105,6 +109,13 @@ class MetricEntry:
             raise ValueError(f"{self.name}: give either an interval method or the reason why there is none")
         if self.state is None and self.merge not in ("counts", "gather"):
             raise ValueError(f"{self.name}: merge={self.merge!r} needs the state that does it")
+
+    def fits(self, rows: Rows) -> bool:
+        """Whether these rows hold its inputs, given or derived."""
+        found = [rows.get(name) for name in self.inputs]
+        if any(column is None for column in found):
+            return False
+        return not self.counts_labels or bool((rows["size"] % 1 == 0).all())
 
     def new_state(
         self, *, alpha: Any, confidence: float, by_row: tuple[str, ...] = (), **options: Any

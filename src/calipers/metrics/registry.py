@@ -12,6 +12,7 @@ from typing import Any
 
 from calipers.exceptions import InputError
 from calipers.inference import State
+from calipers.inputs.rows import Rows
 from calipers.metrics.entry import MetricEntry
 
 _MODULES = (
@@ -82,6 +83,18 @@ def metric_entry(name: str) -> MetricEntry:
     if name not in found:
         raise InputError(f"there is no metric {name!r}; known are {', '.join(found)}.")
     return found[name]
+
+
+def metrics_of(rows: Rows) -> list[MetricEntry]:
+    """The metrics whose inputs these rows hold, given or derived.
+
+    Examples
+    --------
+    >>> from calipers.engines import Rows
+    >>> [entry.name for entry in metrics_of(Rows({"pit": [0.2, 0.7]}))]
+    ['pit_uniformity']
+    """
+    return [entry for entry in metric_entries() if entry.fits(rows)]
 
 
 def state_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,8 @@ SHIFT_LEVEL = 0.05
 _FEWEST_ROWS = 10
 # Standardised values beyond this are cut before they are squared, so that no single row decides.
 CUT = 5.0
+# Ratios are cut and scaled to mean 1 until both hold, at most so often.
+_MOST_CUTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,10 @@ class CovariateShift:
         # Where the two laws are normal with different spreads, the logarithm of their ratio is quadratic.
         table = (table - table[:n].mean(axis=0)) / np.where((s := table[:n].std(axis=0)) > 0, s, 1.0)
         numbers = [j for j in range(table.shape[1]) if np.unique(table[:, j]).size > 2]
-        squares = np.clip(table[:, numbers], -CUT, CUT) ** 2
+        table = np.clip(table, -CUT, CUT)
         self.n_reference = n
-        self.table = np.concatenate([table, squares], axis=1)
+        self.table = np.concatenate([table, table[:, numbers] ** 2], axis=1)
+        self._redrawn: np.ndarray | None = None
         self.is_new = np.repeat([0, 1], [n, len(table) - n])
 
     def test(self) -> ShiftTest:
@@ -96,24 +98,47 @@ class CovariateShift:
         weights, _ = estimate_shift_weights(
             old, self.table[self.n_reference :][kept], classifier=self.classifier, random_state=self.generator
         )
-        return np.asarray(weights / weights.mean())
+        return truncated(weights)
 
-    def redrawn_weights(self, kept: np.ndarray, draws: int) -> Iterator[np.ndarray]:
-        """The weights from resampled rows: how well the ratio is known."""
-        rows = np.concatenate([np.arange(self.n_reference), self.n_reference + np.flatnonzero(kept)])
-        for _ in range(draws):
-            drawn = [
-                self.generator.choice(part, part.size)
-                for part in (rows[: self.n_reference], rows[self.n_reference :])
-            ]
-            table = self._fitted(np.concatenate(drawn)).predict_proba(self.table[: self.n_reference])
-            odds = table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps)
-            yield odds / odds.mean()
+    def redrawn_weights(self, kept: np.ndarray, draws: int) -> np.ndarray:
+        """The weights from resampled rows (draws, n): how well the ratio is known; drawn once."""
+        if self._redrawn is None:
+            rows = np.concatenate([np.arange(self.n_reference), self.n_reference + np.flatnonzero(kept)])
+            parts = rows[: self.n_reference], rows[self.n_reference :]
+            self._redrawn = np.stack([self._redrawn_once(parts) for _ in range(draws)])
+        return self._redrawn
+
+    def _redrawn_once(self, parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        drawn = np.concatenate([self.generator.choice(part, part.size) for part in parts])
+        table = self._fitted(drawn).predict_proba(self.table[: self.n_reference])
+        return truncated(table[:, 1] / np.maximum(table[:, 0], np.finfo(float).eps))
 
     def _fitted(self, rows: np.ndarray) -> Any:
         from sklearn.base import clone
 
         return clone(self.classifier).fit(self.table[rows], self.is_new[rows])
+
+
+def truncated(ratios: np.ndarray) -> np.ndarray:
+    """Ratios with mean 1, none above the root of their number: a single row must not decide.
+
+    The cut grows with the rows, so that its bias vanishes with them, and bounds the variance of a mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calipers.performance.covariate_shift import truncated
+    >>> truncated(np.array([1.0, 1.0, 1.0, 997.0])).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    highest = np.sqrt(ratios.size)
+    ratios = ratios / ratios.mean()
+    for _ in range(_MOST_CUTS):  # where fewer rows than the root have any weight there is no such cut
+        if ratios.max() <= highest * (1.0 + 1e-9):
+            break
+        ratios = np.minimum(ratios, highest)
+        ratios = ratios / ratios.mean()
+    return np.asarray(ratios)
 
 
 def _halves(labels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -155,6 +180,13 @@ class Comparison:
             return None
         old, new = self.shift.features
         return old.values, new.values[self.supported]
+
+    def designs(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The same as standardised numbers and squares, where a shift was found."""
+        if self.shift is None or not self.found:
+            return None
+        n = self.shift.n_reference
+        return self.shift.table[:n], self.shift.table[n:][self.supported]
 
 
 def compare_rows(

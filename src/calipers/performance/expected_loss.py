@@ -1,26 +1,36 @@
 """Expected losses before the outcomes are known: from calibrated probabilities, or from a model of the loss.
 
-Every model is fitted fold by fold, so that a reference row's expected loss comes from rows other than itself:
-the mean of realised minus expected loss is then an honest correction.
+Every model is fitted on all reference rows for new rows, and fold by fold for the reference, so that a
+reference row's expected loss comes from rows other than itself: the mean of realised minus expected loss is
+then an honest correction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import optimize
+from scipy.special import expit
 
 from calipers.calibration import IsotonicCalibrator, OneVsRestCalibrator
-from calipers.performance.label_losses import LabelTable, class_log_odds
+from calipers.inference.logistic import clipped_log_odds, fit_logistic
+from calipers.performance.covariate_shift import Comparison
+from calipers.performance.label_losses import LabelTable
 
 FOLDS = 5
+# Prior precision of a standardised feature's effect on the log-odds: what the statement misses is little.
+_FEATURE_PRECISION = 10.0
 _PENALTIES = np.geomspace(0.01, 10_000.0, 13)
 # Features of the reference and of the new rows, as numbers with common codes.
 Tables = tuple[np.ndarray, np.ndarray] | None
 # Statements and features of some rows -> what a fitted function takes.
 Joins = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+# Inputs and targets of some rows -> the function learned from them.
+Learner = Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]
 # Statements and features of new rows -> expected losses (N, T) by the reference as it is.
 Pilot = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
@@ -49,37 +59,75 @@ class ExpectedLoss:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Functions fitted fold by fold.
+    """A function of statements and features, and what it would be at rows it has not seen.
 
     Parameters
     ----------
     reference : array
-        Their values at the reference rows, each by the function of the other folds.
-    maps : tuple of functions
-        One per fold; other rows get their mean.
+        Values at the reference rows, each by a function of the other folds.
+    function : function
+        Fitted on all of them, for other rows.
     joins : function
-        Makes their input from statements and features.
+        Makes its input from statements and features.
     """
 
     reference: np.ndarray
-    maps: tuple[Callable[[np.ndarray], np.ndarray], ...]
+    function: Callable[[np.ndarray], np.ndarray]
     joins: Joins
 
     def of(self, new: np.ndarray, X: np.ndarray | None) -> np.ndarray:
         """Values at new rows."""
-        inputs = self.joins(new, X)
-        total = self.maps[0](inputs)
-        for one in self.maps[1:]:
-            total = total + one(inputs)
-        return np.asarray(total / len(self.maps))
+        return self.function(self.joins(new, X))
+
+
+def cross_fitted(
+    fit: Learner, inputs: np.ndarray, target: np.ndarray, folds: np.ndarray, joins: Joins
+) -> Fitted:
+    """What is learned from all rows, and from all but those of each fold."""
+    function = fit(inputs, target)
+    reference = np.empty_like(function(inputs))
+    for fold in range(int(folds.max()) + 1):
+        inside = folds == fold
+        reference[inside] = fit(inputs[~inside], target[~inside])(inputs[inside])
+    return Fitted(reference, function, joins)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Several fitted functions, mixed.
+
+    Parameters
+    ----------
+    reference : array
+        Values at the reference rows.
+    parts : tuple of (share, Fitted)
+        Shares add up to 1.
+    """
+
+    reference: np.ndarray
+    parts: tuple[tuple[float, Fitted], ...]
+
+    def of(self, new: np.ndarray, X: np.ndarray | None) -> np.ndarray:
+        """Values at new rows."""
+        total = np.zeros(1)
+        for share, fitted in self.parts:
+            total = total + share * fitted.of(new, X)
+        return total
+
+
+def mixture(found: Sequence[Fitted], truth: np.ndarray) -> Mixture:
+    """The convex mixture with the smallest mean squared error at the reference rows, out of fold."""
+    errors = np.column_stack([np.ravel(fitted.reference - truth) for fitted in found])
+    triangle = np.linalg.qr(errors / (np.abs(errors).max() or 1.0), mode="r")
+    # The error grows with the shares, so that their sum is settled by one more equation and then set to 1.
+    shares, _ = optimize.nnls(np.vstack([triangle, np.ones(len(found))]), np.r_[np.zeros(len(triangle)), 1.0])
+    shares = shares / shares.sum()
+    parts = tuple((float(share), fitted) for share, fitted in zip(shares, found, strict=True) if share > 0.0)
+    return Mixture(sum((share * fitted.reference for share, fitted in parts), np.zeros(1)), parts)
 
 
 def _statements_alone(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
     return statements
-
-
-def _odds_and_features(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
-    return _side_by_side(class_log_odds(statements), X)
 
 
 def _side_by_side(statements: np.ndarray, X: np.ndarray | None) -> np.ndarray:
@@ -122,46 +170,39 @@ class LabelModel:
         other._last = self._last
         return other
 
-    def calibrated(
-        self, weights: np.ndarray, new: np.ndarray, tables: Tables = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Calibrated probabilities of reference rows, each by the other folds, and of new rows.
-
-        With features of a shifted sample (unequal weights) a classifier of statements and features competes
-        with the isotonic map; the one with the smaller weighted Brier score out of fold is taken.
-        """
-        if not self._last or self._last[0] is not weights or self._last[1] is not new:
-            self._last[:] = [weights, new, self._calibrate(weights, new, tables)]
-        calibrated: tuple[np.ndarray, np.ndarray] = self._last[2]
+    def calibrated(self, new: np.ndarray, designs: Tables = None) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated probabilities of reference rows, each by the other folds, and of new rows."""
+        if not self._last or self._last[0] is not new:
+            fitted = self.fitted(None if designs is None else designs[0])
+            made = fitted.reference, fitted.of(new, None if designs is None else designs[1])
+            self._last[:] = [new, made]
+        calibrated: tuple[np.ndarray, np.ndarray] = self._last[1]
         return calibrated
 
-    def _calibrate(
-        self, weights: np.ndarray, new: np.ndarray, tables: Tables
-    ) -> tuple[np.ndarray, np.ndarray]:
-        fitted = self.fitted(weights, None if tables is None else tables[0])
-        return fitted.reference, fitted.of(new, None if tables is None else tables[1])
+    def fitted(self, X: np.ndarray | None = None) -> Mixture:
+        """The calibrated probabilities as a function of statements and features.
 
-    def fitted(self, weights: np.ndarray, X: np.ndarray | None = None) -> Fitted:
-        """The calibrated probabilities as a function of statements and features."""
-        isotonic = self._out_of_fold(fit_map, weights, self.statements)
-        if X is None or np.ptp(weights) == 0.0:
-            return isotonic
-        inputs = _side_by_side(class_log_odds(self.statements), X)
-        learned = self._out_of_fold(_fit_classifier, weights, inputs, joins=_odds_and_features)
-        return min(isotonic, learned, key=lambda found: self._brier(found.reference, weights))
-
-    def _out_of_fold(
-        self, fit: Any, weights: np.ndarray, inputs: np.ndarray, joins: Joins | None = None
-    ) -> Fitted:
-        reference, maps = np.empty(self.statements.shape), []
-        for inside in _each_fold(self.folds):
-            maps.append(fit(inputs[~inside], self.codes[~inside], weights[~inside], self.statements.shape[1]))
-            reference[inside] = maps[-1](inputs[inside])
-        return Fitted(reference, tuple(maps), joins or _statements_alone)
+        An isotonic map and a logistic one of the statements, with features also a logistic one of both, are
+        mixed so that the Brier score out of fold is smallest. None is weighted: the law of the label given
+        statement and features is the same before and after a covariate shift, and weights would leave few
+        effective rows to learn it from. Stronger learners estimate each row better and their mean worse: what
+        they miss of the spread of the probabilities is a bias of every loss.
+        """
+        n_classes = self.statements.shape[1]
+        kinds: list[tuple[Any, Joins]] = [(fit_map, _statements_alone), (fit_log_odds, _statements_alone)]
+        if X is not None:
+            kinds.append((fit_log_odds, _side_by_side))
+        found = [
+            cross_fitted(
+                partial(fit, n_classes=n_classes), joins(self.statements, X), self.codes, self.folds, joins
+            )
+            for fit, joins in kinds
+        ]
+        return mixture(found, self.codes[:, None] == np.arange(n_classes))
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
-        """Expected losses by the unweighted reference, a column per table of losses, for any rows."""
-        fitted = self.fitted(np.ones(self.codes.size))
+        """Expected losses by the statements alone, a column per table of losses, for any rows."""
+        fitted = self.fitted()
 
         def losses(new: np.ndarray, X_new: np.ndarray | None) -> np.ndarray:
             chances, found = fitted.of(new, None), np.empty((len(new), len(tables)))
@@ -171,13 +212,9 @@ class LabelModel:
 
         return losses
 
-    def _brier(self, chances: np.ndarray, weights: np.ndarray) -> float:
-        happened = self.codes[:, None] == np.arange(chances.shape[1])
-        return float(weights @ ((chances - happened) ** 2).sum(axis=1))
-
-    def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
+    def expected(self, compared: Comparison, new: np.ndarray) -> ExpectedLoss:
         """Expected losses under the calibrated probabilities."""
-        old, fresh = self.calibrated(weights, new, tables)
+        old, fresh = self.calibrated(new, compared.designs())
         reference, reference_variance = _moments(old, self.table(self.statements))
         mean, variance = _moments(fresh, self.table(new))
         return ExpectedLoss(reference, mean, variance, reference_variance)
@@ -194,37 +231,40 @@ def _moments(chances: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.nd
     return mean, (chances * (losses - mean[:, None]) ** 2).sum(axis=1)
 
 
-def fit_map(probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int) -> Any:
+def fit_map(probabilities: np.ndarray, codes: np.ndarray, n_classes: int) -> Any:
     """A function from stated to calibrated probabilities: isotonic, class by class."""
-    kept = weights > 0
-    P, y, w = probabilities[kept], codes[kept], weights[kept]
     if n_classes == 2:
-        binary = IsotonicCalibrator(inputs="scores").fit(P[:, 1], y == 1, w)
+        binary = IsotonicCalibrator(inputs="scores").fit(probabilities[:, 1], codes == 1)
 
         def both(stated: np.ndarray) -> np.ndarray:
             p = np.asarray(binary.predict(stated[:, 1]))
             return np.column_stack([1.0 - p, p])
 
         return both
-    several = OneVsRestCalibrator(classes=np.arange(n_classes)).fit(P, y, w)
+    several = OneVsRestCalibrator(classes=np.arange(n_classes)).fit(probabilities, codes)
     return lambda stated: np.asarray(several.predict(stated))
 
 
-def _fit_classifier(inputs: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int) -> Any:
-    """A function from statements and features to probabilities of the labels, by boosted trees."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def fit_log_odds(inputs: np.ndarray, codes: np.ndarray, n_classes: int) -> Any:
+    """A function from statements, and features where there are some, to probabilities: linear log-odds.
 
-    present = np.unique(codes)
-    if present.size == 1:
-        return lambda rows: np.tile(np.arange(n_classes) == present[0], (len(rows), 1)).astype(np.float64)
-    model = HistGradientBoostingClassifier(
-        max_iter=40, max_leaf_nodes=8, l2_regularization=1.0, early_stopping=False, random_state=0
-    ).fit(inputs, codes, sample_weight=weights)
+    Class by class, with a Gaussian prior around what is stated: intercept 0, slope 1, features 0.
+    """
+    first = 1 if n_classes == 2 else 0
+    n, d = inputs.shape[0], inputs.shape[1] - n_classes
+    centre, ridge = np.r_[0.0, 1.0, np.zeros(d)], np.r_[1.0, 1.0, np.full(d, _FEATURE_PRECISION)] / n
+
+    def design(rows: np.ndarray, k: int) -> np.ndarray:
+        return np.column_stack([np.ones(len(rows)), clipped_log_odds(rows[:, k], 1e-6), rows[:, n_classes:]])
+
+    fits = [
+        fit_logistic(design(inputs, k), (codes == k).astype(float), start=centre, ridge=ridge).coefficients
+        for k in range(first, n_classes)
+    ]
 
     def chances(rows: np.ndarray) -> np.ndarray:
-        table = np.zeros((len(rows), n_classes))
-        table[:, model.classes_] = model.predict_proba(rows)
-        return table
+        p = expit(np.column_stack([design(rows, first + at) @ fit for at, fit in enumerate(fits)]))
+        return np.column_stack([1.0 - p, p]) if first else p / p.sum(axis=1, keepdims=True)
 
     return chances
 
@@ -247,13 +287,13 @@ class LossModel:
     def __init__(self, prediction: np.ndarray, realised: np.ndarray, folds: np.ndarray, seed: int) -> None:
         self.statements, self.realised, self.folds, self.seed = prediction, realised, folds, seed
 
-    def expected(self, weights: np.ndarray, new: np.ndarray, tables: Tables = None) -> ExpectedLoss:
+    def expected(self, compared: Comparison, new: np.ndarray) -> ExpectedLoss:
         """Expected losses; the variance of a new row is the mean one of the weighted reference."""
-        old, fresh = (None, None) if tables is None else tables
+        old, fresh = compared.tables() or (None, None)
         # Under covariate shift a regression needs no weights, only the correction by its residuals does (it
         # is doubly robust): few effective rows would make for a poor fit.
         fitted = self.fitted(old)
-        spread = np.average((self.realised - fitted.reference) ** 2, weights=weights)
+        spread = np.average((self.realised - fitted.reference) ** 2, weights=compared.weights)
         expected = fitted.of(new, fresh)
         return ExpectedLoss(
             fitted.reference,
@@ -262,13 +302,16 @@ class LossModel:
             np.full(self.realised.size, spread),
         )
 
-    def fitted(self, X: np.ndarray | None = None) -> Fitted:
-        """The expected loss as a function of prediction and features."""
-        inputs, reference, maps = _side_by_side(self.statements, X), np.empty(self.realised.size), []
-        for inside in _each_fold(self.folds):
-            maps.append(_fit_loss(inputs[~inside], self.realised[~inside], self.seed))
-            reference[inside] = maps[-1](inputs[inside])
-        return Fitted(reference, tuple(maps), _side_by_side)
+    def fitted(self, X: np.ndarray | None = None) -> Mixture:
+        """The expected loss as a function of prediction and features: boosted trees and a line, mixed.
+
+        Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
+        errors that grows with the inputs goes on in the line.
+        """
+        inputs = _side_by_side(self.statements, X)
+        learners = (partial(_fit_trees, seed=self.seed), _fit_line)
+        found = [cross_fitted(fit, inputs, self.realised, self.folds, _side_by_side) for fit in learners]
+        return mixture(found, self.realised)
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
         """Expected losses by the unweighted reference, for any rows; there is one loss only."""
@@ -281,19 +324,12 @@ class LossModel:
         return np.full(len(new), low), np.full(len(new), np.inf)
 
 
-def _fit_loss(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The mean of boosted trees and of a linear model, a better forecast of losses than either of them.
-
-    Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
-    errors that grows with the inputs goes on in the linear model.
-    """
+def _fit_trees(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Boosted trees of the losses."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor(
-        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=seed
-    ).fit(inputs, losses)
-    line = _fit_line(inputs, losses)
-    return lambda rows: np.asarray((trees.predict(rows) + line(rows)) / 2.0)
+    model = HistGradientBoostingRegressor(early_stopping=False, random_state=seed).fit(inputs, losses)
+    return lambda rows: np.asarray(model.predict(rows))
 
 
 def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -322,8 +358,3 @@ def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], 
     # A squared mean of roots is smaller than the mean: both are to agree over the rows seen.
     ratio = 1.0 if power == 1.0 else losses.sum() / max(shape(inputs).sum(), np.finfo(float).tiny)
     return lambda rows: ratio * shape(rows)
-
-
-def _each_fold(folds: np.ndarray) -> Iterator[np.ndarray]:
-    for fold in range(int(folds.max()) + 1):
-        yield folds == fold

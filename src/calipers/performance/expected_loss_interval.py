@@ -15,6 +15,8 @@ from calipers.performance.shift import effective_sample_size
 
 # Resamples on which the weights are fitted again.
 _WEIGHT_DRAWS = 15
+# Standard errors from which on a correction shows in the value.
+STANDS_OUT = 2.0
 # With it, no error among n reference rows gives an upper end of 4.3 / n; the exact one is 3.7 / n.
 _LEAST_FREEDOM = 2.0
 
@@ -110,12 +112,12 @@ def mean_interval(
     centre = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. Its error is the
     mean of loss - m over new rows minus the weighted one over the reference: variances add. Each part counts
     its largest term twice; rare large losses otherwise make both too small when they have not shown. The
-    value takes the correction c only as far as it stands out from its own variance v, that of the weights
-    included, max(0, 1 - v / c^2) of it (positive-part shrinkage): with few effective rows it would bring more
-    noise than it removes.
+    value takes of the correction c, with variance v (that of the weights included), max(0, 1 - 4 v / c^2), so
+    nothing below two standard errors. Where the expected losses are right, all of c adds v to the squared
+    error of the value, positive-part shrinkage (1 - v / c^2) a third of v, and this a fiftieth.
     """
     weights = compared.weights / compared.weights.sum()
-    expected = model.expected(compared.weights, new, compared.tables())
+    expected = model.expected(compared, new)
     residual = model.realised - expected.reference
     correction = float(weights @ residual)
     parts = (weights * (residual - correction) / np.maximum(1.0 - weights, 0.5)) ** 2
@@ -135,7 +137,7 @@ def mean_interval(
     part = float(ratio / variance) if variance > 0 else 0.0
     shares = {"sampling": 1.0 - part, "weights": part}
     doubt = parts.sum() + parts.max() + ratio
-    kept = max(0.0, 1.0 - doubt / correction**2) if correction else 0.0
+    kept = max(0.0, 1.0 - STANDS_OUT**2 * doubt / correction**2) if correction else 0.0
     return MeanInterval(plain + kept * correction, plain + correction, half, shares)
 
 
@@ -144,7 +146,7 @@ def _weight_variance(compared: Comparison, residual: np.ndarray) -> float:
     if not compared.found or compared.shift is None:
         return 0.0
     redrawn = compared.shift.redrawn_weights(compared.supported, _WEIGHT_DRAWS)
-    return float(np.var([w @ residual / w.sum() for w in redrawn], ddof=1))
+    return float(np.var(redrawn @ residual / redrawn.sum(axis=1), ddof=1))
 
 
 def _unseen_loss(model: LabelModel | LossModel, new: np.ndarray, weights: np.ndarray) -> float:
@@ -212,7 +214,7 @@ def calibration_bound(model: LabelModel, confidence: float) -> float:
     from calipers.metrics import calibration_error
 
     stated = model.statements
-    chances, _ = model.calibrated(np.ones(len(stated)), stated[:1])
+    chances, _ = model.calibrated(stated[:1])
     error = calibration_error(
         model.codes == 1, chances[:, 1], confidence=confidence, n_draws=1, random_state=0
     )

@@ -89,7 +89,7 @@ def _ratio(
 
 def _area(model: LabelModel, new: np.ndarray, compared: Comparison) -> tuple[float, LabelTable]:
     """The area expected under calibrated probabilities, and its derivative by the labels."""
-    _, chances = model.calibrated(compared.weights, new, compared.tables())
+    _, chances = model.calibrated(new, compared.designs())
     order = np.argsort(new[:, 1], kind="stable")
     scores, positive = new[order, 1], chances[order, 1]
     n, ones, zeros = len(new), positive.mean(), 1.0 - positive.mean()

@@ -13,12 +13,14 @@ from calipers.results.picture_data import (
     KINDS,
     has_diagonal,
     histogram_of,
+    is_off,
     is_reliability,
     null_span,
     plain_picture,
+    reference_words,
 )
 
-NULL_COLOUR, PROMISE_COLOUR = "0.87", "0.2"
+NULL_COLOUR, PROMISE_COLOUR, CHANGE_COLOUR, OFF_COLOUR = "0.87", "0.2", "#8a5700", "#b3261e"
 
 
 def plot_picture(picture: Any, *, ax: Any = None) -> Any:
@@ -66,25 +68,42 @@ def _draw_curves(axes: Any, picture: Mapping[str, Any]) -> None:
         at = along(curve)
         _null_band(axes, curve, at)
         if picture["kind"] == "points":
-            axes.errorbar(at, curve["y"], yerr=_errors(curve), fmt="o", label=curve["name"])
+            axes.errorbar(at, curve["y"], yerr=_errors(curve), fmt="o", label=_label(picture, curve))
             continue
-        (line,) = axes.plot(
-            at, curve["y"], drawstyle="steps-post" if curve["step"] else "default", label=curve["name"]
-        )
+        style = "steps-post" if curve["step"] else "default"
+        (line,) = axes.plot(at, curve["y"], drawstyle=style, label=_label(picture, curve))
         if curve["low"] is not None and curve["high"] is not None:
             axes.fill_between(at, curve["low"], curve["high"], color=line.get_color(), alpha=0.2, linewidth=0)
     _promise(axes, picture)
     first = picture["curves"][0]
     axes.set_xlabel(first["x_label"])
     axes.set_ylabel(first["y_label"])
-    if len(picture["curves"]) > 1:
-        axes.legend()
+    _focus(axes, picture)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(fontsize="small")
     if first["details"].get("dates"):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
         locator = AutoDateLocator()
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _label(picture: Mapping[str, Any], curve: Mapping[str, Any]) -> str:
+    """The name of a curve among others; a single one is what was measured."""
+    return str(curve["name"]) if len(picture["curves"]) > 1 else "measured"
+
+
+def _focus(axes: Any, picture: Mapping[str, Any]) -> None:
+    """Since when, and until when, things are different."""
+    focus = picture.get("focus") or {}
+    if "since" not in focus:
+        return
+    dated = picture["curves"][0]["details"].get("dates")
+    ends = [float(v) for v in (focus["since"], focus.get("until")) if v is not None]
+    for i, end in enumerate(ends):
+        place = np.float64(end).astype("datetime64[s]") if dated else end
+        axes.axvline(place, color=CHANGE_COLOUR, linewidth=1.5, label=focus["words"] if i == 0 else None)
 
 
 def along(curve: Mapping[str, Any]) -> np.ndarray:
@@ -106,16 +125,17 @@ def _promise(axes: Any, picture: Mapping[str, Any]) -> None:
     style = {"color": PROMISE_COLOUR, "linestyle": "--", "linewidth": 1}
     curve = picture["curves"][0]
     if picture["reference"] is not None:
-        axes.axhline(picture["reference"], **style)
+        axes.axhline(picture["reference"], **style, label=reference_words(picture))
     if has_diagonal(curve):
-        axes.axline((0, 0), slope=1, **style)
+        axes.axline((0, 0), slope=1, **style, label=reference_words(picture))
     if not is_reliability(curve):
         return
     if (histogram := histogram_of(curve)) is not None:
         edges, shares = histogram
         below = axes.twinx()
         below.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color="0.6", alpha=0.35)
-        below.set_ylim(0, 5 * max(shares))
+        below.set_ylim(0, 4 * max(shares))
+        axes.fill_between([0], [0], color="0.6", alpha=0.35, linewidth=0, label="share of the rows")
         below.set_yticks([])
 
 
@@ -131,7 +151,12 @@ def _draw_intervals(axes: Any, picture: Mapping[str, Any]) -> None:
     rows = np.arange(len(curve["y"]))
     for row in range(len(rows)):
         _null_row(axes, curve, row)
-    axes.errorbar(curve["y"], rows, xerr=_errors(curve), fmt="o")
+    values, errors = np.asarray(curve["y"], dtype=float), _errors(curve)
+    off = np.array([is_off(curve, row, picture["reference"]) for row in range(len(rows))], dtype=bool)
+    for colour, mine in (("C0", ~off), (OFF_COLOUR, off)):
+        if mine.any():
+            bars = None if errors is None else errors[:, mine]
+            axes.errorbar(values[mine], rows[mine], xerr=bars, fmt="o", color=colour)
     if picture["reference"] is not None:
         axes.axvline(picture["reference"], color=PROMISE_COLOUR, linestyle="--", linewidth=1)
     axes.set_yticks(rows, list(picture["labels"]) or [f"{v:g}" for v in curve["x"]])

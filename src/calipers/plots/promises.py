@@ -7,12 +7,11 @@ from typing import Any
 
 from calipers.plots.axes import new_axes
 from calipers.results import PromiseTable
-from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, OF_QUESTIONS, slice_name
+from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, NOT_QUITE, OF_QUESTIONS, slice_name
 
 CELL_COLOURS = {
-    "broken": "#f3b8b2", "cannot tell": "#c7d3ea", "mostly kept": "#dcefe5", "kept": "#b9dfcc",
-    "descriptive": "#ffffff",
-    "not asked": "#eeeeee",
+    "broken": "#f3b8b2", NOT_QUITE: "#fbdfa8", "cannot tell": "#d9cff0", "mostly kept": "#c9e2ec",
+    "kept": "#b9dfcc", "measured only": "#ffffff", "not asked": "#eeeeee",
 }  # fmt: skip
 
 
@@ -58,7 +57,7 @@ def _draw_cell(ax: Any, grid: PromiseTable, promise: str, part: str, at: tuple[i
     from matplotlib.patches import Rectangle
 
     cell = grid.cell(promise, part)
-    answer = cell.answer
+    answer = cell.shown
     place = (at[0] - 0.47, at[1] - 0.46)
     ax.add_patch(Rectangle(place, 0.94, 0.92, facecolor=CELL_COLOURS[answer], edgecolor="none"))
     # Shares can be read beside each other; a test statistic would be taken for one.
@@ -69,14 +68,12 @@ def _draw_cell(ax: Any, grid: PromiseTable, promise: str, part: str, at: tuple[i
 
 def _questions(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The six questions as a table of one slice, for documents without a table of promises."""
+    said = [(q["title"], OF_QUESTIONS.get(q["answer"], q["answer"])) for q in document.get("questions", ())]
     return [
-        {
-            "promise": question["title"],
-            "slice": "answer",
-            "answer": OF_QUESTIONS.get(question["answer"], question["answer"]),
-        }
-        for question in document.get("questions", ())
-        if OF_QUESTIONS.get(question["answer"], question["answer"]) in ANSWERS
+        {"promise": title, "slice": "answer"}
+        | ({"answer": "broken", "severity": "warning"} if answer == NOT_QUITE else {"answer": answer})
+        for title, answer in said
+        if answer in (*ANSWERS, NOT_QUITE)
     ]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from calipers.report.drawing import draw
+from calipers.report.drawing import draw, picture_keys
+from calipers.report.drawing_intervals import MEASURED
 from calipers.report.measure_names import measure_name
-from calipers.report.text_formats import UNBROKEN, split_repair
+from calipers.report.text_formats import UNBROKEN, split_repair, what_to_do
 from calipers.results import Estimate
 from calipers.results.formatting import format_count, p_in_words
 from calipers.results.picture_data import table_picture
@@ -42,11 +44,6 @@ def prose(text: str) -> str:
     return UNBROKEN.sub("\u00a0", shown)
 
 
-def p_words(p: float | None) -> str:
-    """A p-value for a card."""
-    return "" if p is None else p_in_words(p)
-
-
 # What is measured without a promise behind it: it is told, not called fine.
 MEASURED_ONLY = ("CAL601",)
 
@@ -69,14 +66,9 @@ def fault_cards(document: Mapping[str, Any], pictures: Sequence[Mapping[str, Any
     """Per fault: sentence, picture, how sure, where, rows and repair."""
     faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
     cards = [_card(document, finding, pictures) for finding in faults]
-    first: dict[str, str] = {}
     for card in cards:
-        if card["picture"] is not None:
-            at = first.setdefault(card["picture"]["name"], card["code"])
-            # One picture is drawn once; a fault that another explains points to it.
-            if card["explained"] and at != card["code"]:
-                card |= {"picture": None, "picture_at": at}
-    return cards
+        card["parts"] = [part for part in cards if part["details"].get("explained_by") == card["code"]]
+    return [card for card in cards if "explained_by" not in card["details"]]
 
 
 def _card(
@@ -85,19 +77,33 @@ def _card(
     evidence = finding["evidence"]
     picture = picture_of(finding, pictures) or _evidence_picture(finding)
     details = finding["details"]
-    sure = p_words(details.get("p_adjusted"))
-    tests = details.get("tests_in_audit")
     return dict(finding) | {
         "anchor": f"fault-{finding['code']}",
         "picture": picture,
         "number": "" if evidence is None else _measured(Estimate(**evidence)),
-        "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
+        "sure": how_sure(details.get("p_adjusted"), details.get("tests_in_audit"), evidence),
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
-        **dict(zip(("repair_words", "repair_code"), split_repair(finding["repair"]), strict=True)),
-        "explained": "explained_by" in details,
-        "picture_at": "",
+        "repair_words": what_to_do(finding["repair"], document["about"]),
+        "repair_code": split_repair(finding["repair"])[1],
     }
+
+
+def how_sure(p: float | None, tests: int | None, evidence: Mapping[str, Any] | None) -> str:
+    """The one p-value of a card, after correction for all tests, in words.
+
+    Examples
+    --------
+    >>> how_sure(0.0031, 1, None)
+    'chance alone shows as much in about 3 of 1000 audits of a valid predictor (p = 0.003)'
+    """
+    if p is None:
+        return ""
+    digits = 3 if p < 0.01 else 2
+    often = f"about {max(1, round(p * 10**digits))} of {10**digits}" if p >= 0.001 else "fewer than 1 of 1000"
+    subject = ((evidence or {}).get("details") or {}).get("null_subject", "a valid predictor")
+    corrected = f", corrected for {tests} tests" if tests and tests > 1 else ""
+    return f"chance alone shows as much in {often} audits of {subject} ({p_in_words(p)}{corrected})"
 
 
 def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
@@ -112,8 +118,9 @@ def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
 
 
 def _measured(estimate: Estimate) -> str:
-    """The printed line with a colon after the name."""
-    return f"{measure_name(estimate.name)}:{str(estimate).removeprefix(estimate.name)}"
+    """The printed line with a colon after the name; how sure it is stands beside it."""
+    shown = replace(estimate, p_value=None, reason="" if estimate.p_value is not None else estimate.reason)
+    return f"{measure_name(estimate.name)}:{str(shown).removeprefix(estimate.name)}"
 
 
 def picture_of(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -137,16 +144,14 @@ def _evidence_picture(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     estimate, details = Estimate(**evidence), finding["details"]
     coverage = estimate.name.startswith(("coverage", "share below")) and "alpha" in details
     promised = 1.0 - details["alpha"] if coverage else details.get("bound")
-    drawn = table_picture({"measured": estimate}, title=finding["title"], reference=promised)
-    drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {}
-    band = evidence["null_low"] is not None or evidence["null_high"] is not None
+    drawn = table_picture({MEASURED: estimate}, title=finding["title"], reference=promised)
+    drawn["curves"][0]["details"] = {"worse": "above"} if "bound" in details else {"two_sided": True}
     return {
         "name": f"{finding['code']}_evidence",
         "title": _capitalised(measure_name(estimate.name)),
-        "caption": "The bar is the interval around the measured value"
-        + (", grey what a valid predictor would read" if band else "")
-        + ("." if promised is None else ", the dashed line the promise."),
+        "caption": "",
         "svg": draw(drawn),
+        "legend": picture_keys(drawn),
         "methods": [],
     }
 

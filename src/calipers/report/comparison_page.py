@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from calipers.report.drawing_intervals import draw_intervals
 from calipers.report.markdown_text import markdown_cell, markdown_text
 from calipers.report.page import asset, template
 from calipers.report.svg_axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, make_axis
 from calipers.report.text_formats import estimate_row
-from calipers.results.formatting import format_number, format_p_value, in_a_row, p_in_words
+from calipers.results import Estimate
+from calipers.results.formatting import format_p_value, in_a_row, p_in_words
+from calipers.results.picture_data import table_picture
 from calipers.version import __version__
 
 
@@ -158,18 +161,29 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def render_comparison(document: Mapping[str, Any]) -> str:
+def _differences_drawn(line: Mapping[str, Any]) -> str:
+    """The paired differences of a measure with their intervals; empty where nothing differs or is known."""
+    made = {f"{e['first']} minus {e['second']}": Estimate(**e["estimate"]) for e in line["differences"]}
+    known = {name: estimate for name, estimate in made.items() if estimate.low is not None}
+    picture = table_picture(known, title=f"Differences of {line['measure']}", reference=0.0)
+    picture["curves"][0]["details"] = {"two_sided": True}
+    return draw_intervals(picture) if known else ""
+
+
+def render_comparison(document: Mapping[str, Any], *, links: Mapping[str, str] | None = None) -> str:
     """One self-contained page: tables, the trade-off of size and conditional error, critical differences.
 
     Parameters
     ----------
     document : mapping
         As made by `comparison_document`.
+    links : mapping, optional
+        Predictor -> address of its report.
 
     Returns
     -------
     str
-        HTML without a single address outside itself.
+        HTML without a single address outside itself, but for ``links``.
 
     Examples
     --------
@@ -183,9 +197,10 @@ def render_comparison(document: Mapping[str, Any]) -> str:
         template("comparison.html").render(
             document=document,
             style=asset("report.css"),
+            links=links or {},
             lines=[_cells(line, names) for line in document["lines"]],
             differences=[
-                (line["measure"], [_difference(entry) for entry in line["differences"]])
+                (line["measure"], [_difference(e) for e in line["differences"]], _differences_drawn(line))
                 for line in document["lines"]
             ],
             remarks=_remarks(document),
@@ -212,9 +227,9 @@ def draw_trade_off(points: Mapping[str, Mapping[str, Any]]) -> str:
     x, y = x_axis.scale(LEFT, WIDTH - RIGHT - 60), y_axis.scale(HEIGHT - BOTTOM, TOP)
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><title>Size against conditional error</title>']
     parts += [
-        f'<text x="{x(t):.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{format_number(t)}</text>'
+        f'<text x="{x(t):.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{words}</text>'
         f'<line class="grid" x1="{x(t):.1f}" x2="{x(t):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-        for t in x_axis.ticks
+        for t, words in zip(x_axis.ticks, x_axis.words, strict=True)
     ]
     parts += [
         f'<text x="{LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{t:.3g}</text>'

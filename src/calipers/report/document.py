@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calipers.report.picture_focus import focused
 from calipers.results import EstimateTable, Finding, nothing_told, severity_rank
 from calipers.results.formatting import in_a_row
 from calipers.version import __version__
@@ -80,7 +81,8 @@ def audit_document(
     Examples
     --------
     >>> from calipers.report import audit_document
-    >>> from calipers.results import EstimateTable
+    >>> from calipers.report.picture_focus import focused
+    from calipers.results import EstimateTable
     >>> document = audit_document(about={"rows": 10}, questions=[], findings=[],
     ...                           estimates=EstimateTable([]), pictures=[])
     >>> document["verdict"]["severity"]
@@ -96,7 +98,7 @@ def audit_document(
         "questions": answers,
         "findings": [finding.to_dict() for finding in findings],
         "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
-        "pictures": [dict(picture) for picture in pictures],
+        "pictures": [focused(picture, findings) for picture in pictures],
         "promises": [dict(cell) for cell in promises],
         "examples": {code: dict(shown) for code, shown in (examples or {}).items()},
         **({} if history is None else {"history": dict(history)}),
@@ -109,8 +111,7 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     faults = [finding for finding in mine if finding.outcome == "fault"]
     if question["question"] == "everywhere":
         faults += [finding for finding in findings if finding not in faults and _is_of_a_part(finding)]
-    # However small: what drifts does not stay as it is here.
-    worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
+    worst = max(faults, key=_weight, default=None)
     state, sentence = _state(question, mine, worst)
     severity = "none" if worst is None else own_severity(worst)
     code, states, words = _OF_ALL_ROWS.get(question["question"], ("", {}, ""))
@@ -118,15 +119,26 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     if overall is not None and state in ("yes", "mostly"):
         severity = max(severity, own_severity(overall), key=severity_rank)
         state, sentence = states[severity], f"{words} {sentence}"
+    few = state == "yes" and any(f.details.get("few_rivals") for f in mine if f.outcome == "clean")
+    if few:  # one rival earns no yes
+        state = "mostly"
+    label = "not quite" if state == "doubtful" else "as far as tried" if few else state
     forecast = question["question"] == "forecast"
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
         "answer": state,
-        "label": labels.get(state, "not quite" if state == "doubtful" else state),
+        "label": labels.get(state, label),
         "severity": severity,
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
     }
+
+
+def _weight(finding: Finding) -> tuple[int, bool, bool]:
+    """What a question is answered by: the most serious fault, of equal ones that which names some rows."""
+    # However small: what drifts does not stay as it is here.
+    of_some_rows = finding.details.get("slices") not in ("", None, "all rows", "score")
+    return severity_rank(own_severity(finding)), finding.code == "CAL601", of_some_rows
 
 
 def _is_of_a_part(finding: Finding) -> bool:
@@ -168,21 +180,21 @@ def _state(question: Mapping[str, Any], mine: Sequence[Finding], worst: Finding 
 
 
 def _verdict(findings: Sequence[Finding], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    faults = [finding for finding in findings if finding.outcome == "fault"]
+    faults = [f for f in findings if f.outcome == "fault" and "explained_by" not in f.details]
     severity = max((finding.severity for finding in faults), key=severity_rank, default="none")
     counts = {level: sum(f.severity == level for f in faults) for level in ("issue", "warning", "note")}
-    asked = [answer for answer in answers if answer["answer"] != "not asked"]
+    answered = sum(answer["answer"] not in ("not asked", "cannot tell") for answer in answers)
     return {
         "severity": severity,
         "counts": counts,
-        "sentence": _verdict_sentence(counts, len(asked), len(answers), told=not nothing_told(findings)),
+        "sentence": _verdict_sentence(counts, answered, len(answers), told=not nothing_told(findings)),
     }
 
 
-def _verdict_sentence(counts: Mapping[str, int], asked: int, questions: int, *, told: bool) -> str:
+def _verdict_sentence(counts: Mapping[str, int], answered: int, questions: int, *, told: bool) -> str:
     named = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
     if not told and not named:
         return TOO_FEW_ROWS
     found = f"Found {in_a_row(named)}" if named else "No fault found"
-    scope = "all six questions" if asked == questions else f"{asked} of {questions} questions"
-    return f"{found}; {scope} could be asked." + ("" if told else f" {TOO_FEW_ROWS}")
+    scope = "all six questions" if answered == questions else f"{answered} of {questions} questions"
+    return f"{found}; {scope} answered." + ("" if told else f" {TOO_FEW_ROWS}")

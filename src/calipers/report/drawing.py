@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from calipers.report.drawing_intervals import draw_intervals
+from calipers.report.drawing_intervals import draw_intervals, interval_keys
 from calipers.report.drawing_plane import draw_plane
 from calipers.report.svg_axes import (
     BOTTOM,
     HEIGHT,
     RIGHT,
+    SMALL,
     TOP,
     WIDTH,
     Axis,
@@ -31,12 +32,12 @@ from calipers.report.svg_axes import (
     text,
     text_width,
 )
-from calipers.results.picture_data import has_diagonal, histogram_of, is_reliability
+from calipers.results.formatting import format_percent, format_share
+from calipers.results.picture_data import has_diagonal, histogram_of, is_off, is_reliability, reference_words
 
 LEGEND_ROW, COLOURS = 18, 4
-HISTOGRAM = 46
-# Long names of axes are written smaller, by this factor of the style sheet.
-SMALL = 11 / 13
+# The strip of rows below a reliability diagram, and its tallest bar.
+HISTOGRAM, TALLEST = 74, 44
 _BANDS = ("y", "low", "high", "null_low", "null_high")
 
 
@@ -49,6 +50,39 @@ def draw(picture: Mapping[str, Any]) -> str:
     return _draw_curves(picture)
 
 
+_SAMPLES = {"line": "curve", "points": "point"}
+
+
+def picture_keys(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the colours of a drawing mean: class of the sample and words."""
+    curves, kind = picture["curves"], picture["kind"]
+    if kind == "plane":
+        return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
+    first, several = curves[0], len(curves) > 1
+    keys = [] if several or kind == "intervals" else [(_SAMPLES[kind], "measured")]
+    if _has_usual_intervals(picture):
+        sample = "band" if kind == "line" else "interval"
+        keys.append((sample, f"{format_percent(first['confidence'])} interval"))
+    if any(curve["null_high"] is not None or curve["null_low"] is not None for curve in curves):
+        keys.append(("null", "a valid predictor"))
+    if picture["reference"] is not None or has_diagonal(first):
+        keys.append(("promise", reference_words(picture)))
+    if "since" in (picture.get("focus") or {}):
+        keys.append(("since", "since the change"))
+    return keys + (interval_keys(picture) if kind == "intervals" else [])
+
+
+def _has_usual_intervals(picture: Mapping[str, Any]) -> bool:
+    """Whether an interval is drawn in the usual colour."""
+    curves, reference = picture["curves"], picture["reference"]
+    if not any(curve["low"] is not None and curve["confidence"] for curve in curves):
+        return False
+    first = curves[0]
+    return picture["kind"] != "intervals" or not all(
+        is_off(first, i, reference) for i in range(len(first["y"]))
+    )
+
+
 def _draw_curves(picture: Mapping[str, Any]) -> str:
     curves, reference = picture["curves"], picture["reference"]
     reliability = is_reliability(curves[0])
@@ -56,7 +90,7 @@ def _draw_curves(picture: Mapping[str, Any]) -> str:
     left = left_margin(y_axis)
     x, y = x_axis.scale(left, WIDTH - RIGHT), y_axis.scale(HEIGHT - BOTTOM, TOP)
     bars = histogram_of(curves[0]) if reliability else None
-    parts = [_grid(x_axis, y_axis, x, y, left)]
+    parts = [_grid(x_axis, y_axis, x, y, left), _focus(picture.get("focus") or {}, x, x_axis, left)]
     parts += [_band(curve, "null_low", "null_high", x, y, "null") for curve in curves]
     if reference is not None:
         parts.append(line(left, WIDTH - RIGHT, y(reference), y(reference), "promise"))
@@ -187,14 +221,35 @@ def _diagonal(x_axis: Axis, y_axis: Axis, x: Scale, y: Scale) -> str:
 def _histogram(bars: tuple[Any, Any], x: Scale) -> str:
     """How many rows state each probability, in a strip below the diagram that shares its axis."""
     edges, shares = bars
-    base, tallest = HEIGHT + HISTOGRAM - 22, max(shares)
-    return text(x(0) - 6, base, "rows", anchor="end") + "".join(
-        rectangle(x(a) + 0.5, base - (HISTOGRAM - 28) * s / tallest, x(b) - x(a) - 1,
-                  (HISTOGRAM - 28) * s / tallest, "bar",
-                  f"<title>{100 * s:.1f} % of the rows state {a:.2f} to {b:.2f}</title>")
-        for (a, b), s in zip(pairwise(map(float, edges)), map(float, shares), strict=True)
-        if s > 0
+    base, tallest = HEIGHT + HISTOGRAM - 24, max(shares)
+    # What is there at all can be seen.
+    heights = [max(1.5, TALLEST * float(s) / tallest) for s in shares]
+    drawn = zip(pairwise(map(float, edges)), map(float, shares), heights, strict=True)
+    return (
+        text(x(0) - 6, base, "rows", anchor="end", style="small")
+        + text(x(0) - 6, base - TALLEST + 10, format_share(tallest, 0), anchor="end", style="small")
+        + line(x(0), x(1), base, base, "grid")
+        + "".join(
+            rectangle(x(a) + 0.5, base - h, x(b) - x(a) - 1, h, "bar",
+                      f"<title>{100 * s:.1f} % of the rows state {a:.2f} to {b:.2f}</title>")
+            for (a, b), s, h in drawn if s > 0
+        )
     )  # fmt: skip
+
+
+def _focus(focus: Mapping[str, Any], x: Scale, axis: Axis, left: float) -> str:
+    """Since when things are different, and until when: lines, and the time between them shaded."""
+    if "since" not in focus:
+        return ""
+    until = axis.high if focus.get("until") is None else focus["until"]
+    start, end = (x(min(max(float(v), axis.low), axis.high)) for v in (focus["since"], until))
+    words = shortened(focus["words"], (WIDTH - left) / SMALL)
+    half = text_width(words) * SMALL / 2
+    parts = [rectangle(start, TOP, end - start, HEIGHT - BOTTOM - TOP, "since")]
+    lines = [start] if focus.get("until") is None else [start, end]
+    parts += [line(at, at, TOP, HEIGHT - BOTTOM, "change") for at in lines]
+    centre = min(max(start, left + half), WIDTH - half)
+    return "".join([*parts, text(centre, TOP - 3, words, anchor="middle", style="small since")])
 
 
 def _stops(curve: Mapping[str, Any], x: Scale, y: Scale) -> str:

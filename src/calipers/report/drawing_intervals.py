@@ -1,4 +1,4 @@
-"""One labelled interval per row as SVG: the name above its bar, the number at the end of the line."""
+"""One labelled interval per row as SVG: its name and number above its bar, its rows beside it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from calipers.report.svg_axes import (
     RIGHT,
+    SMALL,
     WIDTH,
     Axis,
     Scale,
@@ -22,11 +23,13 @@ from calipers.report.svg_axes import (
     text_width,
     tick_labels,
 )
-from calipers.results.formatting import format_number
-from calipers.results.picture_data import null_span
+from calipers.results.formatting import format_number, format_percent, format_rows
+from calipers.results.picture_data import is_off, null_span, reference_words
 
-ROW, BELOW, LEFT = 34, 40, 8
-MOST_ROWS = 12
+ROW, HEAD, BELOW, LEFT = 34, 18, 40, 8
+MOST_ROWS = 10
+# The one row of a picture that shows a single number.
+MEASURED = "measured"
 # An interval so many times as wide as the usual one runs out of the drawing instead of squeezing the others.
 _WIDEST = 4.0
 # Names that begin alike are told apart by their ends.
@@ -39,13 +42,17 @@ def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
     labels = list(picture["labels"]) or list(tick_labels([float(v) for v in curve["x"]]))
     shown = min(len(labels), most)
     left_out = len(labels) - shown
-    axis = _axis(curve, shown, reference)
-    x = axis.scale(LEFT, WIDTH - RIGHT)
-    bottom = ROW * shown + (18 if left_out else 0)
-    parts = [_background(curve, i, axis, x) for i in range(shown)]
-    if reference is not None:
-        parts.append(line(x(reference), x(reference), 4, ROW * shown, "promise"))
-    parts += [_row(curve, i, labels[i], reference, axis, x) for i in range(shown)]
+    axis, counts = _axis(curve, shown, reference), _counts(curve, shown)
+    room = max((text_width(words) * SMALL + 6 for words in counts), default=0.0)
+    x = axis.scale(LEFT, WIDTH - RIGHT - room)
+    head = 4 if reference is None else HEAD
+    bottom = head + ROW * shown + (18 if left_out else 0)
+    parts = [] if reference is None else [_head(picture, x)]
+    focus = (picture.get("focus") or {}).get("label")
+    for i in range(shown):
+        row = _background(curve, i, axis, x, reference) + _row(curve, i, labels[i], reference, axis, x)
+        row += text(WIDTH - RIGHT, 29, counts[i], anchor="end", style="small") if counts else ""
+        parts.append(f'<g transform="translate(0 {head + ROW * i})"{_focus(labels[i] == focus)}{row}</g>')
     if left_out:
         parts.append(text(LEFT, bottom - 4, f"and {left_out} more in the table"))
     parts += [text(at, bottom + 16, words, anchor="middle") for at, words in kept_labels(axis, x)]
@@ -53,6 +60,42 @@ def draw_intervals(picture: Mapping[str, Any], *, most: int = MOST_ROWS) -> str:
         parts.append(text(WIDTH / 2, bottom + 33, shortened(name, WIDTH), anchor="middle", style="name"))
     said = "; ".join(f"{labels[i]} {float(curve['y'][i]):.3g}" for i in range(min(shown, 6)))
     return opening(bottom + BELOW, picture["title"], said) + "".join(parts) + "</svg>"
+
+
+def _focus(is_it: bool) -> str:
+    """The end of a row's opening tag, and the ground of the row that the finding is about."""
+    return f' class="focus">{rectangle(0, 1, WIDTH, ROW - 1, "ground")}' if is_it else ">"
+
+
+def interval_keys(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What else the drawing shows: class of the sample and words."""
+    curve, reference = picture["curves"][0], picture["reference"]
+    shown = min(len(curve["y"]), MOST_ROWS)
+    axis, keys = _axis(curve, shown, reference), []
+    if any(is_off(curve, i, reference) for i in range(shown)):
+        level = "the promise" if reference else "zero"
+        share = "" if curve["confidence"] is None else f"{format_percent(curve['confidence'])} "
+        keys.append(("off", f"whole {share}interval off {level}"))
+    if (picture.get("focus") or {}).get("label") in picture["labels"][:shown]:
+        keys.append(("ground", "what the finding names"))
+    if any(low < axis.low or high > axis.high for low, high, _ in (_ends(curve, i) for i in range(shown))):
+        keys.append(("beyond", "goes on beyond the drawing"))
+    return keys
+
+
+def _head(picture: Mapping[str, Any], x: Scale) -> str:
+    """What the dashed line is, above it."""
+    reference = float(picture["reference"])
+    words = reference_words(picture) + (f" {tick_labels([reference])[0]}" if reference else "")
+    half = text_width(words) * SMALL / 2
+    centre = min(max(x(reference), half), WIDTH - half)
+    return text(centre, 12, words, anchor="middle", style="small")
+
+
+def _counts(curve: Mapping[str, Any], shown: int) -> list[str]:
+    """How many rows each interval is from; empty where that is not known."""
+    rows = (curve.get("details") or {}).get("rows", ())
+    return [format_rows(float(n)) for n in rows[:shown]] if len(rows) == len(curve["y"]) else []
 
 
 def _axis(curve: Mapping[str, Any], shown: int, reference: float | None) -> Axis:
@@ -70,50 +113,50 @@ def _usual_ends(pairs: Iterable[tuple[float, float]]) -> list[float]:
     return [end for pair in usual for end in pair]
 
 
-def _background(curve: Mapping[str, Any], i: int, axis: Axis, x: Scale) -> str:
-    """Ticks below the words of a row, and its null band."""
-    at = ROW * i + 25
-    parts = [line(x(t), x(t), at - 6, at + 7, "grid") for t in axis.ticks]
+_BAR = 25
+
+
+def _background(curve: Mapping[str, Any], i: int, axis: Axis, x: Scale, reference: float | None) -> str:
+    """Ticks below the words of a row, its null band and the promise, which crosses no words."""
+    parts = [line(x(t), x(t), _BAR - 6, _BAR + 7, "grid") for t in axis.ticks]
     if (span := null_span(curve, i)) is not None:
         start, end = (x(min(max(edge, axis.low), axis.high)) for edge in span)
-        parts.append(rectangle(start, at - 7, end - start, 14, "null"))
+        parts.append(rectangle(start, _BAR - 7, end - start, 14, "null"))
+    if reference is not None:
+        parts.append(line(x(reference), x(reference), _BAR - 8, _BAR + 8, "promise"))
     return "".join(parts)
 
 
 def _row(curve: Mapping[str, Any], i: int, label: str, reference: float | None, axis: Axis, x: Scale) -> str:
-    top, at = ROW * i, ROW * i + 25
-    number = _number(curve, i)
-    room = WIDTH - RIGHT - LEFT - text_width(number) - 10
-    short = shortened(label, room, tail=_TAIL)
-    parts = [text(LEFT, top + 14, short, style="name halo")]
-    parts.append(text(WIDTH - RIGHT, top + 14, number, anchor="end", style="halo"))
     low, high, value = _ends(curve, i)
-    colour = "bad" if _is_off(curve, low, high, reference) else "c0"
+    parts = [_words(label, _number(curve, i), x(value))]
+    colour = "bad" if is_off(curve, i, reference) else "c0"
     if math.isfinite(low) and math.isfinite(high):
-        parts.append(_bar(low, high, axis, x, at, colour))
+        parts.append(_bar(low, high, axis, x, colour))
     if math.isfinite(value):
-        parts.append(f'<circle class="dot {colour}" cx="{x(value):.1f}" cy="{at:.1f}" r="4"/>')
+        parts.append(f'<circle class="dot {colour}" cx="{x(value):.1f}" cy="{_BAR}" r="4"/>')
     return "".join(parts)
 
 
-def _is_off(curve: Mapping[str, Any], low: float, high: float, reference: float | None) -> bool:
-    """Whether a whole interval lies on a wrong side of the promise: below it, for losses above, or either."""
-    if reference is None:
-        return False
-    details = curve.get("details") or {}
-    above, below = low > reference, high < reference
-    if details.get("two_sided"):
-        return above or below
-    return above if details.get("worse") == "above" else below
+def _words(label: str, number: str, at: float) -> str:
+    """Name and number at the ends of the line; a number that is alone stands above its dot."""
+    if label == MEASURED:
+        half = text_width(f"{label} {number}") / 2
+        centre = min(max(at, half), WIDTH - half)
+        return text(centre, 14, f"{label} {number}", anchor="middle", style="name")
+    room = WIDTH - RIGHT - LEFT - text_width(number) - 10
+    return text(LEFT, 14, shortened(label, room, tail=_TAIL), style="name") + text(
+        WIDTH - RIGHT, 14, number, anchor="end"
+    )
 
 
-def _bar(low: float, high: float, axis: Axis, x: Scale, at: float, colour: str) -> str:
+def _bar(low: float, high: float, axis: Axis, x: Scale, colour: str) -> str:
     """The interval; an arrow where it goes on beyond the drawing."""
     start, end = x(max(low, axis.low)), x(min(high, axis.high))
-    parts = [line(start, end, at, at, f"line {colour}")]
+    parts = [line(start, end, _BAR, _BAR, f"line {colour}")]
     for beyond, tip, back in ((low < axis.low, start, 6.0), (high > axis.high, end, -6.0)):
         if beyond:
-            points = f"{tip + back:.1f},{at - 5:.1f} {tip:.1f},{at:.1f} {tip + back:.1f},{at + 5:.1f}"
+            points = f"{tip + back:.1f},{_BAR - 5} {tip:.1f},{_BAR} {tip + back:.1f},{_BAR + 5}"
             parts.append(f'<polyline class="line {colour}" points="{points}"/>')
     return "".join(parts)
 

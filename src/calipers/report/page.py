@@ -18,8 +18,7 @@ from calipers.report.cards import (
     what_to_add,
 )
 from calipers.report.document import TOO_FEW_ROWS
-from calipers.report.drawing import draw
-from calipers.report.drawing_intervals import MOST_ROWS
+from calipers.report.drawing import draw, picture_keys
 from calipers.report.earlier_reports import earlier_view
 from calipers.report.measure_names import measure_name
 from calipers.report.svg_axes import moment_of
@@ -36,18 +35,17 @@ from calipers.report.text_formats import (
 )
 from calipers.results import PromiseTable
 from calipers.results.formatting import format_count, format_number, format_percent, format_rows, p_in_words
-from calipers.results.picture_data import has_diagonal
-from calipers.results.promise_table import ANSWER_MARKS, slice_name
+from calipers.results.promise_table import ANSWER_MARKS, NOT_QUITE, slice_name
 from calipers.results.serialization import encode
 
-# What the names of the numbers mean, per question; the methods say how each was made.
+# What the names of the numbers mean, by how one of them begins; the methods say how each was made.
 LEGENDS = {
-    "everywhere": "ERT, excess risk of the target coverage: what a classifier that sees the features gains "
+    "ert": "ERT, excess risk of the target coverage: what a classifier that sees the features gains "
     "over the promise, as the mean distance of its coverage from the promise or as the mean squared one; 0 "
     "is perfect.",
-    "narrow": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
+    "efficiency": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
     "criteria of Vovk, Nouretdinov, Fedorova, Petej and Gammerman (2017); smaller is better.",
-    "adaptive": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
+    "t_cv": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
     "sizes follow hardness over the bins, 1 is perfect. SSCV: largest deviation over set sizes. Deficit and "
     "excess: labels that sets lack or have too many, on average.",
 }
@@ -102,8 +100,10 @@ def render_html(
             asked_promises=[name for name in grid.promises if _is_asked(grid, name)],
             untold=document["verdict"]["sentence"] == TOO_FEW_ROWS,
             answer_marks=ANSWER_MARKS,
-            states_shown={grid.cell(name, part).answer for name in grid.promises for part in grid.slices},
+            severities={"broken": "issue", NOT_QUITE: "warning", "mostly kept": "note"},
+            states_shown={grid.cell(name, part).shown for name in grid.promises for part in grid.slices},
             cards=cards,
+            fault_anchors={card["code"]: card["anchor"] for own in cards for card in (own, *own["parts"])},
             open_checks=one_line_each(document, "cannot_tell"),
             clean_checks=fine_checks(document),
             measured_checks=measured_checks(document),
@@ -113,7 +113,6 @@ def render_html(
             other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
             level=format_percent(document["about"].get("confidence", 0.95)),
-            legends=LEGENDS,
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
@@ -169,12 +168,13 @@ def _numbers_by_question(
 ) -> list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]]:
     """The lines of the table of numbers that belong to each question, and those that belong to none."""
     left = dict(rows)
-    made = []
+    made: list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]] = []
     for question in document["questions"]:
-        mine = [left.pop(name) for name in question.get("numbers", ()) if name in left]
-        if mine:
-            made.append((question, mine))
-    return [*made, ({"title": "Other numbers", "question": ""}, list(left.values()))] if left else made
+        names = [name for name in question.get("numbers", ()) if name in left]
+        said = [words for key, words in LEGENDS.items() if any(name.startswith(key) for name in names)]
+        if names:
+            made.append((dict(question) | {"legend": " ".join(said)}, [left.pop(name) for name in names]))
+    return [*made, ({"title": "Other numbers", "legend": ""}, list(left.values()))] if left else made
 
 
 def framed(page: str, *, title: str = "Calipers audit") -> str:
@@ -194,7 +194,6 @@ def _environment() -> Any:
     made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters["prose"] = prose
     made.filters["slice_name"] = slice_name
-    made.filters["cell_name"] = lambda answer: "measured only" if answer == "descriptive" else answer
     made.filters["p_in_words"] = p_in_words
     return made
 
@@ -224,32 +223,10 @@ def _picture(picture: Mapping[str, Any]) -> dict[str, Any]:
         "caption": picture["caption"],
         "methods": list(dict.fromkeys(curve["method"] for curve in picture["curves"] if curve["method"])),
         "svg": draw(thin),
-        "legend": _legend(thin),
-        "left_out": max(0, len(picture["labels"]) - MOST_ROWS),
+        "legend": picture_keys(thin),
         "table": _table(thin),
         "slides": picture["name"] == "coverage_by_alpha",
     }
-
-
-def _legend(picture: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the colours of a drawing mean: class of the sample and words."""
-    curves, keys = picture["curves"], []
-    if picture["kind"] == "plane":
-        return [("below", "below the promise"), ("above", "above it"), ("frame", "the rule")]
-    if any(curve["null_high"] is not None for curve in curves):
-        keys.append(("null", "a valid predictor"))
-    if picture["reference"] is not None or has_diagonal(curves[0]):
-        keys.append(("promise", _reference_words(picture)))
-    if any(curve["low"] is not None and curve["confidence"] for curve in curves):
-        keys.append(("interval", f"{format_percent(curves[0]['confidence'])} interval"))
-    return keys
-
-
-def _reference_words(picture: Mapping[str, Any]) -> str:
-    """What the dashed line is: a promise, nothing at all, or the mean that a loss is compared with."""
-    if str(picture["name"]).startswith("loss_"):
-        return "mean of all rows"
-    return "no difference" if picture["reference"] == 0.0 else "the promise"
 
 
 def _thinned(curve: Mapping[str, Any]) -> dict[str, Any]:

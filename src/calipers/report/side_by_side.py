@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +11,12 @@ from calipers.report.page import asset, template
 from calipers.report.text_formats import MARKS, estimate_row
 from calipers.results.formatting import format_count
 
+_FIRST = ("coverage", "mean size", "mean width", "calibration error")
 
-def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: str = "") -> str:
+
+def render_side_by_side(
+    documents: Mapping[str, Mapping[str, Any]], *, reason: str = "", links: Mapping[str, str] | None = None
+) -> str:
     """One self-contained page with a column per audit.
 
     Parameters
@@ -20,11 +25,13 @@ def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: s
         Name -> document of `audit_document`.
     reason : str
         Why they are not compared by tests; shown at the top.
+    links : mapping, optional
+        Name -> address of its report.
 
     Returns
     -------
     str
-        HTML without a single address outside itself.
+        HTML without a single address outside itself, but for ``links``.
 
     Examples
     --------
@@ -42,11 +49,14 @@ def render_side_by_side(documents: Mapping[str, Mapping[str, Any]], *, reason: s
     lines.append(("verdict", [d["verdict"]["sentence"] for d in made]))
     titles = dict.fromkeys(q["title"] for d in made for q in d["questions"])
     lines += [(title, [_answer(d, title) for d in made]) for title in titles]
-    shared = [name for name in made[0]["estimates"] if all(name in d["estimates"] for d in made)]
-    lines += [(measure_name(name), [_number(d, name) for d in made]) for name in shared]
+    counts = Counter(name for d in made for name in d["estimates"])
+    # What all have, and the numbers that everybody asks for first where any has them.
+    kept = [name for name, n in counts.items() if n == len(made) or name.startswith(_FIRST)]
+    kept.sort(key=lambda name: not name.startswith(_FIRST))
+    lines += [(measure_name(name), [_number(d, name) for d in made]) for name in kept]
     return str(
         template("side_by_side.html").render(
-            names=list(documents), lines=lines, reason=reason, style=asset("report.css")
+            names=list(documents), lines=lines, reason=reason, links=links or {}, style=asset("report.css")
         )
     )
 
@@ -57,5 +67,7 @@ def _answer(document: Mapping[str, Any], title: str) -> str:
 
 
 def _number(document: Mapping[str, Any], name: str) -> str:
+    if name not in document["estimates"]:
+        return ""
     _, value, interval, _, _ = estimate_row(name, document["estimates"][name])
     return f"{value} ({interval})" if interval else value

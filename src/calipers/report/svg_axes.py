@@ -13,7 +13,9 @@ from calipers.results.formatting import group_digits
 
 # As wide as a phone: text keeps its size there, and a wide page shows the drawing at most a third larger.
 WIDTH, HEIGHT = 380, 250
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 40
+LEFT, RIGHT, TOP, BOTTOM = 62, 16, 30, 40
+# Small text is so much smaller in the style sheet.
+SMALL = 11 / 13
 # Widths of letters at the size of the style sheet, those of the widest of its fonts.
 _NARROW, _WIDE = frozenset("ijlI.,:;'|!()[]{} -tfr"), frozenset("mwMW@%…—")
 

@@ -81,7 +81,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         markdown_text(" ".join(earlier_sentences(document.get("history")))),
         _markdown_answers(document),
-        *(_markdown_fault(finding) for finding in document["findings"] if finding["outcome"] == "fault"),
+        *(_markdown_fault(document, finding) for finding in told_faults(document["findings"])),
         _markdown_repair(document),
         *_markdown_repairs(document),
         _markdown_estimates(document),
@@ -222,13 +222,33 @@ def _candidate_row(trial: Mapping[str, Any], numbers: Sequence[str]) -> list[str
     return [trial["name"] + (" (chosen)" if trial["chosen"] else ""), *shown, worst]
 
 
-def _markdown_fault(finding: Mapping[str, Any]) -> str:
+def told_faults(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The faults that are told by themselves; what one of them explains is named beside it."""
+    return [f for f in findings if f["outcome"] == "fault" and "explained_by" not in f["details"]]
+
+
+def also_seen(code: str, findings: Sequence[Mapping[str, Any]]) -> str:
+    """What a fault explains, as a sentence; empty where it explains nothing.
+
+    Examples
+    --------
+    >>> part = {"code": "CAL101", "title": "under-coverage", "details": {"explained_by": "CAL201"}}
+    >>> also_seen("CAL201", [part])
+    'Also seen as: under-coverage (CAL101).'
+    """
+    named = [f"{f['title']} ({f['code']})" for f in findings if f["details"].get("explained_by") == code]
+    return f"Also seen as: {'; '.join(named)}." if named else ""
+
+
+def _markdown_fault(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
     title, sentence = markdown_text(finding["title"]), markdown_text(finding["sentence"])
     lines = [f"**{finding['code']} {finding['severity']}: {title}.** {sentence}"]
     if finding["evidence"] is not None:
         lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
-    if words := split_repair(finding["repair"])[0]:
-        lines.append(f"\nRepair: {markdown_text(words)}")
+    if also := also_seen(finding["code"], document["findings"]):
+        lines.append(f"\n{markdown_text(also)}")
+    if words := what_to_do(finding["repair"], document["about"]):
+        lines.append(f"\nWhat to do: {markdown_text(words)}")
     return "\n".join(lines)
 
 
@@ -252,6 +272,19 @@ def split_repair(text: str) -> tuple[str, str]:
     lines = text.splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return " ".join(line.lstrip("# ") for line in lines[:n]), "\n".join(lines[n:])
+
+
+def what_to_do(repair: str, about: Mapping[str, Any]) -> str:
+    r"""What to do about a fault, in one sentence with the command for the rows that were audited.
+
+    Examples
+    --------
+    >>> file = {"source": "a.csv", "columns": {"y_true": "outcome"}}
+    >>> what_to_do("# Recalibrate: run calipers repair FILE.\nrepair = found.repair()", file)
+    'Recalibrate: run calipers repair a.csv.'
+    """
+    command = next_command("repair", about) or "calipers repair FILE"
+    return split_repair(repair)[0].replace("calipers repair FILE", command)
 
 
 def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
@@ -358,18 +391,19 @@ def render_text(document: Mapping[str, Any], *, width: int = 88) -> str:
     >>> empty = audit_document(about={"rows": 3, "task": "regression", "alphas": [0.1]}, questions=[],
     ...                        findings=[], estimates=EstimateTable([]), pictures=[])
     >>> print(render_text(empty))
-    Calipers audit: No fault found; all six questions could be asked.
+    Calipers audit: No fault found; all six questions answered.
     3 rows, regression, alpha 0.1.
     """
     lines = [f"{title_of(document)}: {document['verdict']['sentence']}", _about(document)]
     for sentence in earlier_sentences(document.get("history")):
         lines += wrapped(sentence, width)
-    faults = [finding for finding in document["findings"] if finding["outcome"] == "fault"]
+    faults = told_faults(document["findings"])
     for finding in faults:
         lines += ["", f"{finding['code']} {finding['severity']}: {finding['title']}"]
         lines += _indented(finding["sentence"], width)
         if finding["evidence"] is not None:
             lines += _indented(str(Estimate(**finding["evidence"])), width)
+        lines += _indented(also_seen(finding["code"], document["findings"]), width)
     said = {finding["sentence"] for finding in faults}
     for answer in document["questions"]:
         lines += ["", f"{MARKS[answer['answer']]} {answer['title']} {answer['label']}"]

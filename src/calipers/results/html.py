@@ -97,7 +97,10 @@ def _prose(text: str) -> str:
 
 
 # Edges of the cells; the words keep the colour of the notebook, in light and dark.
-_ANSWER_COLOURS = {"broken": "#c0392b", "cannot tell": "#5b7fb5", "kept": "#2e8b57"}
+_ANSWER_COLOURS = {
+    "broken": "#c0392b", "not quite kept": "#c98a10", "mostly kept": "#3f8fae", "cannot tell": "#8a74c0",
+    "kept": "#2e8b57",
+}  # fmt: skip
 
 
 def promise_html(

@@ -5,6 +5,9 @@ A picture has a name, a title, a caption, a kind, a reference (the promise), lab
 - "line": curves over a grid with their bands; "points": points with error bars over a grid;
 - "intervals": one labelled interval per row;
 - "plane": cells of two features, coloured by how far they lie from the reference.
+
+A picture of a fault may have a focus, what the fault is about in it: {"label": name of an interval}, or
+{"since": place on the grid, "until": place or None, "words": what is written there}.
 """
 
 from __future__ import annotations
@@ -45,7 +48,11 @@ def table_picture(
     }
     values = columns.pop("value")
     bands: dict[str, Any] = {key: v if np.isfinite(v).any() else None for key, v in columns.items()}
-    curve = Curve(name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value", **bands)
+    levels = {e.confidence for e in kept.values()}
+    curve = Curve(
+        name=title, x=np.arange(len(kept), dtype=float), y=values, y_label="value",
+        confidence=levels.pop() if len(levels) == 1 else None, **bands,
+    )  # fmt: skip
     made = _picture(title, title, "intervals", [curve.to_dict()], list(kept))
     return made | {"reference": reference}
 
@@ -111,6 +118,31 @@ def null_span(curve: Mapping[str, Any], row: int) -> tuple[float, float] | None:
     known = [float(curve[key][row]) for key in ("y", "low", "high") if curve[key] is not None]
     finite = [v for v in (*known, low, high) if np.isfinite(v)]
     return min([0.0, *finite]) if np.isnan(low) else low, max(finite) if np.isnan(high) else high
+
+
+def is_off(curve: Mapping[str, Any], row: int, reference: float | None) -> bool:
+    """Whether a whole interval lies on a wrong side of the promise: below it, for losses above, or either.
+
+    Examples
+    --------
+    >>> curve = {"low": [0.7, 0.85], "high": [0.8, 0.95], "details": {}}
+    >>> is_off(curve, 0, 0.9), is_off(curve, 1, 0.9)
+    (True, False)
+    """
+    if reference is None or curve["low"] is None or curve["high"] is None:
+        return False
+    details = curve.get("details") or {}
+    above, below = float(curve["low"][row]) > reference, float(curve["high"][row]) < reference
+    if details.get("two_sided"):
+        return above or below
+    return above if details.get("worse") == "above" else below
+
+
+def reference_words(picture: Mapping[str, Any]) -> str:
+    """What the dashed line is: a promise, nothing at all, or the mean that a loss is compared with."""
+    if str(picture["name"]).startswith("loss_"):
+        return "mean of all rows"
+    return "no difference" if picture["reference"] == 0.0 else "the promise"
 
 
 def _picture(

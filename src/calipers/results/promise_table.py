@@ -6,20 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from calipers.results.finding import severity_rank
 from calipers.results.formatting import format_count, format_interval, format_number, p_in_words
 from calipers.results.html import promise_html
 from calipers.results.plotting import Plotted
 
 # The worst first: of several checks that fill one cell the first of these is shown.
 ANSWERS = ("broken", "cannot tell", "mostly kept", "kept", "descriptive", "not asked")
+# A promise broken by a warning has words and a mark of its own, as its tile and its card do.
+NOT_QUITE = "not quite kept"
 ANSWER_MARKS = {
-    "broken": "✗", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "descriptive": "·", "not asked": "–"
+    "broken": "✗", NOT_QUITE: "!", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "measured only": "·",
+    "not asked": "–",
 }  # fmt: skip
 _OF_OUTCOMES = {
     "fault": "broken", "clean": "kept", "cannot_tell": "cannot tell", "not_applicable": "not asked"
 }  # fmt: skip
 # What the answer to one of the six questions says about what was promised.
-OF_QUESTIONS = {"no": "broken", "doubtful": "broken", "mostly": "mostly kept", "yes": "kept"}
+OF_QUESTIONS = {"no": "broken", "doubtful": NOT_QUITE, "mostly": "mostly kept", "yes": "kept"}
 # Families of slices, in the order a table shows them.
 SLICES = ("all rows", "score", "groups", "features", "difficulty", "time", "label")
 _SLICE_NAMES = {"score": "stated probability", "label": "true label"}
@@ -70,6 +74,8 @@ class PromiseCell:
         Rows that were looked at.
     code, where : str
         Code of the finding, and where the promise is kept least well.
+    severity : {"none", "note", "warning", "issue"}
+        Of the finding by itself, also where another one explains it.
 
     Examples
     --------
@@ -88,6 +94,14 @@ class PromiseCell:
     n: float | None = None
     code: str = ""
     where: str = ""
+    severity: str = "none"
+
+    @property
+    def shown(self) -> str:
+        """The answer in the words of a page, which tell a warning from an issue."""
+        if self.answer == "descriptive":
+            return "measured only"
+        return NOT_QUITE if self.answer == "broken" and self.severity == "warning" else self.answer
 
     @property
     def spread(self) -> float | None:
@@ -97,6 +111,11 @@ class PromiseCell:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _weight(cell: PromiseCell) -> tuple[int, int]:
+    """The more a cell says the smaller."""
+    return ANSWERS.index(cell.answer), -severity_rank(cell.severity)
 
 
 class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
@@ -130,7 +149,7 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
         found: dict[tuple[str, str], PromiseCell] = {}
         for cell in self.cells:
             key = (cell.promise, cell.slice)
-            if key not in found or ANSWERS.index(cell.answer) < ANSWERS.index(found[key].answer):
+            if key not in found or _weight(cell) < _weight(found[key]):
                 found[key] = cell
         return found
 
@@ -157,7 +176,7 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
         if cell.n is not None:
             facts.append(f"{format_count(cell.n)} rows")
         known = ", ".join(fact for fact in facts if fact)
-        parts = [f"{promise}, {slice_name(part)}: {cell.answer}", known, cell.where]
+        parts = [f"{promise}, {slice_name(part)}: {cell.shown}", known, cell.where]
         return "; ".join(piece for piece in parts if piece)
 
     def __getitem__(self, key: tuple[str, str]) -> PromiseCell:
@@ -197,7 +216,7 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
     def _repr_html_(self) -> str:
         cells = self._by_key()
         rows = [
-            (promise, [(cells[promise, part].answer if (promise, part) in cells else "not asked",
+            (promise, [(cells[promise, part].shown if (promise, part) in cells else "not asked",
                         self.words(promise, part)) for part in self.slices])
             for promise in self.promises
         ]  # fmt: skip
@@ -207,6 +226,6 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
         cells, width = self._by_key(), max((len(name) for name in self.promises), default=0)
         lines = ["  ".join([" " * width, *(f"{name:>12}" for name in self.slices)])]
         for promise in self.promises:
-            words = (cells[promise, s].answer if (promise, s) in cells else "" for s in self.slices)
+            words = (cells[promise, s].shown if (promise, s) in cells else "" for s in self.slices)
             lines.append("  ".join([f"{promise:<{width}}", *(f"{word:>12}" for word in words)]))
         return "\n".join(lines)

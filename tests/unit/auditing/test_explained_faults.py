@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import calipers
-from calipers.auditing.explained_faults import told_once, vanishes_within
+from calipers.auditing.explained_faults import told_once
+from calipers.auditing.faults_without_rows import vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
 from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding
@@ -171,3 +172,86 @@ def test_over_coverage_is_not_about_the_rows_that_were_missed() -> None:
     y = np.random.default_rng(0).normal(size=2000)
     found = calipers.audit(y, intervals=np.tile([-2.6, 2.6], (2000, 1)), random_state=0)
     assert found.rows_of("CAL102").all()
+
+
+def softmax(z: np.ndarray) -> np.ndarray:
+    shares = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def sharp_in_a_group(seed: int, *, everywhere: float = 1.0, n: int = 5000) -> dict[str, np.ndarray]:
+    """Probabilities of four classes: log-odds 2.5 times too large in one group, and by a factor in all."""
+    rng = np.random.default_rng(seed)
+    groups, z = rng.choice(list("abcde"), n), 1.5 * rng.normal(size=(n, 4))
+    y = (softmax(z).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 3)
+    stated = softmax(z * everywhere * np.where(groups == "c", 2.5, 1.0)[:, None])
+    return {"y_true": y, "probabilities": stated, "groups": groups}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_over_confidence_of_one_group_is_told_once_and_by_the_group(seed: int) -> None:
+    found = calipers.audit(**sharp_in_a_group(seed), random_state=0)
+    told = [finding for finding in found.faults if "explained_by" not in finding.details]
+    assert [(finding.code, finding.severity) for finding in told] == [("CAL504", "issue")]
+    assert told[0].where == "group c"
+    also = {finding.code for finding in found.faults} - {"CAL504"}
+    assert {"CAL501", "CAL509"} <= also == set(told[0].details["also_seen_as"])
+    assert found.faults[0].code == "CAL504"
+
+
+def test_over_confidence_of_all_rows_is_no_part_of_the_group_that_is_worse() -> None:
+    found = calipers.audit(**sharp_in_a_group(0, everywhere=1.7), random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert "explained_by" not in faults["CAL501"].details
+    assert "explained_by" not in faults["CAL504"].details
+
+
+def a_group(seed: int, *, level: float, twin: bool) -> dict[str, np.ndarray]:
+    """Promises kept less often in one group, and a feature that says which rows those are."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["EU", "US", "Asia"], 4000, p=[0.5, 0.35, 0.15])
+    asia = groups == "Asia"
+    feature = asia if twin else rng.random(4000)
+    covered = rng.random(4000) < np.where(asia, 0.6, level)
+    return {"covered": covered, "groups": groups, "X": np.column_stack([feature, rng.random(4000)])}
+
+
+def test_a_region_that_is_a_group_and_the_shortfall_of_all_rows_are_told_by_the_group() -> None:
+    found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert {"CAL101", "CAL201", "CAL202"} <= faults.keys()
+    parts = {code for code, finding in faults.items() if finding.details.get("explained_by") == "CAL201"}
+    assert parts == faults.keys() - {"CAL201"}
+
+
+def test_the_shortfall_of_all_rows_is_its_own_fault_where_the_others_fall_short_too() -> None:
+    for seed in range(5):
+        found = calipers.audit(**a_group(seed, level=0.86, twin=False), random_state=0)
+        faults = {finding.code: finding for finding in found.faults}
+        assert "explained_by" not in faults["CAL101"].details
+        assert "explained_by" not in faults["CAL201"].details
+
+
+def drifting(late: float, *, gradual: bool) -> dict[str, np.ndarray]:
+    """Errors that grow after row 2000 at once, or from row 800 on little by little."""
+    rng, at = np.random.default_rng(5), np.arange(3000)
+    spread = 1 + late * (np.clip((at - 800) / 1500, 0, 1) if gradual else at >= 2000)
+    half = np.tile([-1.645, 1.645], (3000, 1))
+    return {"y_true": spread * rng.normal(size=3000), "y_pred": np.zeros(3000), "intervals": half, "time": at}
+
+
+def test_one_change_has_one_date() -> None:
+    faults = {f.code: f for f in calipers.audit(**drifting(0.8, gradual=False), random_state=0).faults}
+    since = faults["CAL204"].where
+    assert faults["CAL601"].where == since
+    assert since.capitalize() in faults["CAL601"].sentence
+    assert faults["CAL601"].details["explained_by"] == "CAL204"
+    evidence = faults["CAL601"].evidence
+    assert evidence is not None
+    assert float(evidence) == pytest.approx(evidence.details["after"] - evidence.details["before"])
+
+
+def test_two_dates_of_a_gradual_change_say_why() -> None:
+    faults = {f.code: f for f in calipers.audit(**drifting(3.0, gradual=True), random_state=0).faults}
+    assert faults["CAL204"].where != faults["CAL601"].where
+    assert "is different since" in faults["CAL601"].sentence

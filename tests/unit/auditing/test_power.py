@@ -11,12 +11,13 @@ from calipers.auditing.checks.adaptive import n_parts_of, parts_of
 from calipers.auditing.checks.features import pick_worst
 from calipers.auditing.group_power import GroupTest, hypergeometric_tail
 from calipers.auditing.slice_power import FeatureTest
-from calipers.auditing.slices import flat_p_values
+from calipers.auditing.slices import flat_p_values, labelled_parts
 from calipers.conformal import conformal_rank
 from calipers.exceptions import InputError
-from calipers.inference import Moments, ShareCounts, bounded_mean_p_value
-from calipers.inputs import check_features
-from calipers.metrics import change_over_time
+from calipers.inference import Moments, ShareCounts, bounded_mean_p_value, holm
+from calipers.inputs import Weights, check_features
+from calipers.inputs.derived_columns import CELL_JOINT
+from calipers.metrics import change_over_time, pit_uniformity
 
 
 def exact_power(n, alpha, effect, level):
@@ -185,7 +186,7 @@ def test_calibration_rows_give_the_power_within_five_percent_of_rows(share, effe
         ({"effect": 0.05, "check": "ert"}, "check must be one of coverage, group, .*, features, got 'ert'"),
         ({"effect": 0.05, "check": "group"}, "give the share of the group, below 1, or n_groups"),
         ({"effect": -0.05, "check": "group", "share": 0.2}, "covered less often than the others, got"),
-        ({"effect": 0.05, "n_groups": 3}, 'n_groups belongs to check="group", got 3'),
+        ({"effect": 0.05, "n_groups": 3}, 'n_groups belongs to check="group" and "loss", got 3'),
         ({"effect": 0.05, "correction": "none"}, "correction must be one of holm, sidak"),
         ({"effect": 0.05, "n_calibration": 5}, "the threshold at alpha=0.1 is infinite"),
         ({"effect": 0.05, "check": "calibration", "n_calibration": 50}, "n_calibration is about coverage"),
@@ -255,16 +256,17 @@ def mean_is_above(loss, bound):
     return loss.mean() > bound and p / 2 <= 0.05
 
 
-def test_a_change_over_time_is_found_with_the_planned_rows():
-    rows = rows_needed(check="time", effect=0.2, share=0.4)
-    rng, n_sets = np.random.default_rng(5), 60
-    kept = np.where(np.arange(rows) < rows - round(0.4 * rows), 0.9, 0.7)
-    found = [
-        change_over_time(rng.random(rows) < kept, np.arange(rows), alpha=0.1, random_state=rng).p_value
-        for _ in range(n_sets)
-    ]
+@pytest.mark.parametrize("n_calibration", [None, 200])
+def test_a_change_over_time_is_found_with_the_planned_rows(n_calibration):
+    rows = rows_needed(check="time", effect=0.2, share=0.4, n_calibration=n_calibration)
+    rng, n_sets, found = np.random.default_rng(5), 60, []
+    late = np.arange(rows) >= rows - round(0.4 * rows)
+    for _ in range(n_sets):
+        kept = (0.9 if n_calibration is None else rng.beta(181, 20)) - 0.2 * late
+        change = change_over_time(rng.random(rows) < kept, np.arange(rows), alpha=0.1, random_state=rng)
+        found.append(change.p_value <= 0.05)
     # Three standard errors of a share of 60, and the noise of the plan.
-    assert np.mean(np.array(found) <= 0.05) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
+    assert np.mean(found) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
 
 
 @pytest.mark.parametrize(("effect", "share", "n_calibration"), [(0.1, 0.2, None), (0.1, 0.25, 200)])
@@ -281,13 +283,15 @@ def test_the_hardest_rows_are_found_with_the_planned_rows(effect, share, n_calib
     assert rows == rows_needed(random_state=0, **plan)
 
 
-def test_the_power_to_find_a_region_is_that_of_the_audit():
+@pytest.mark.parametrize("n_calibration", [None, 100])
+def test_the_power_to_find_a_region_is_that_of_the_audit(n_calibration):
     """Outcomes drawn anew for picked rows give the same power as whole data sets, with fewer fits."""
     n, rng, found = 300, np.random.default_rng(8), []
-    planned = FeatureTest(0.05, 0.1, 0.3, 0.25, None).power(n, 24, rng)
+    planned = FeatureTest(0.05, 0.1, 0.3, 0.25, n_calibration).power(n, 24, rng)
     for _ in range(60):
         X, half = rng.random((n, 4)), rng.permutation(n) < n // 2
-        covered, p = rng.random(n) < np.where(X[:, 0] < 0.25, 0.6, 0.9), []
+        level = 0.9 if n_calibration is None else rng.beta(91, 10)
+        covered, p = rng.random(n) < level - 0.3 * (X[:, 0] < 0.25), []
         for train in (half, ~half):
             picked = pick_worst(check_features(X), covered, train, ~train, rng)
             p.append(flat_p_values(ShareCounts.of(covered[~train], None, (~picked).astype(int), 2))[0])
@@ -300,3 +304,61 @@ def test_a_region_that_cannot_be_found_is_told_with_the_power_that_can(monkeypat
     monkeypatch.setattr(FeatureTest, "most_rows", 400)
     with pytest.raises(InputError, match="up to 400 finds effect=0.05 .* with 400 rows the power is 0"):
         rows_needed(check="features", effect=0.05, share=0.2)
+
+
+@pytest.mark.parametrize("n_tests", [5, 30])
+def test_a_plan_for_an_audit_holds_after_holm_over_its_tests(n_tests):
+    rows, rng = rows_needed(effect=0.05, power=0.9, n_tests=n_tests), np.random.default_rng(11)
+    assert rows == rows_needed(effect=0.05, power=0.9, level=0.05 / n_tests)
+    found = []
+    for n in (round(0.93 * rows), rows):
+        own = stats.binom.sf(rng.binomial(n, 0.15, 4000) - 1, n, 0.1)
+        others = rng.random((4000, n_tests - 1))
+        found.append(
+            np.mean([holm(np.append(p, rest))[0] <= 0.05 for p, rest in zip(own, others, strict=True)])
+        )
+    assert found[0] < 0.9 < found[1] + 3 * np.sqrt(0.09 / 4000)
+
+
+def test_an_intersection_is_found_with_the_planned_rows():
+    """Two attributes of two and three labels: eleven groups, of which one intersection has the effect."""
+    rows = rows_needed(check="group", effect=0.2, share=1 / 6, n_groups=11)
+    rng, found, n_sets = np.random.default_rng(12), [], 500
+    for _ in range(n_sets):
+        sex, site = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
+        covered = rng.random(rows) < 0.9 - 0.2 * ((sex == 1) & (site == 2))
+        cell = np.array([f"{a}{CELL_JOINT}{b}" for a in range(2) for b in range(3)])[3 * sex + site]
+        parts = labelled_parts(covered, cell, Weights.check(np.ones(rows), rows), ("sex", "site"))
+        found.append(flat_p_values(parts.counts, parts.whole)[parts.labels.index("sex=1 and site=2")])
+        assert len(parts.labels) == 11
+    assert np.mean(11 * np.array(found) <= 0.05) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)
+
+
+@pytest.mark.parametrize(("share", "spread", "n_groups"), [(0.25, None, 4), (0.1, 0.2, 6)])
+def test_a_group_that_loses_more_is_found_with_the_planned_rows(share, spread, n_groups):
+    bound, mean = 0.1, 0.2
+    rows = rows_needed(
+        check="loss", effect=mean - bound, alpha=bound, share=share, spread=spread, n_groups=n_groups
+    )
+    size = mean + (mean * (1 - mean) if spread is None else spread**2) / mean
+    rng, found = np.random.default_rng(13), []
+    for n in (round(0.95 * rows), round(1.05 * rows)):
+        hits = []
+        for _ in range(3000):
+            own = rng.random(n) < share
+            loss = size * (rng.random(n) < np.where(own, mean, bound) / size)
+            null, moments = max(bound, loss.mean()), Moments.of(loss[own])
+            p = bounded_mean_p_value(moments, null=null, low=0, high=1) / 2 if moments.mean > null else 1.0
+            hits.append(n_groups * p <= 0.05)
+        found.append(np.mean(hits))
+    assert found[0] < 0.8 < found[1]
+
+
+@pytest.mark.parametrize(("alpha", "effect", "share"), [(0.1, 0.05, 1.0), (0.5, -0.1, 1.0), (0.1, 0.08, 0.5)])
+def test_pit_values_are_found_uneven_with_the_planned_rows(alpha, effect, share):
+    rows = rows_needed(check="pit", effect=effect, alpha=alpha, share=share)
+    rng, n_sets = np.random.default_rng(14), 500
+    shift = stats.norm.ppf(1 - alpha) - stats.norm.ppf(1 - alpha - effect)
+    pits = stats.norm.cdf(rng.normal(size=(n_sets, rows)) + shift * (rng.random((n_sets, rows)) < share))
+    found = [pit_uniformity(pit).p_value <= 0.05 for pit in pits]
+    assert np.mean(found) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / n_sets) + 0.02)

@@ -63,8 +63,11 @@ def test_a_general_optimiser_finds_the_same_link(family: str) -> None:
 @pytest.mark.parametrize("objective", ["likelihood", "calibration_error"])
 def test_the_map_never_decreases(family: str, objective: str, seed: int) -> None:
     p, y = ScoreWorld("beta", "bump", 0.3).sample(400, random_state=seed)
-    after = LinkCalibrator(family, objective).fit(p, y).predict(np.linspace(0, 1, 2001))
-    assert (np.diff(after) >= -1e-15).all()
+    model = LinkCalibrator(family, objective).fit(p, y)
+    after = model.predict(np.linspace(0, 1, 2001))
+    # The log-odds are a sum of terms, rounded at the size of the largest: where the map is flat that shows.
+    rounding = np.finfo(float).eps * np.abs(model.coefficients_).sum()
+    assert (np.diff(after) >= -rounding).all()
     assert ((after >= 0) & (after <= 1)).all()
 
 

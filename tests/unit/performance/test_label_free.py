@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy import optimize
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
@@ -24,25 +25,68 @@ def sample(seed, n, shift=0.0, slope=1.5):
     return X, 1 / (1 + np.exp(-slope * odds)), (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
 
 
+def logistic_map(p, y):
+    """Intercept and slope of the log-odds, each with a normal prior of one row's weight around 0 and 1."""
+    odds = np.log(p / (1 - p))
+
+    def objective(b):
+        line = b[0] + b[1] * odds
+        return np.sum(np.logaddexp(0, line) - y * line) + (b[0] ** 2 + (b[1] - 1) ** 2) / 2
+
+    b = optimize.minimize(objective, [0.0, 1.0], tol=1e-12).x
+    return lambda q: 1 / (1 + np.exp(-b[0] - b[1] * np.log(q / (1 - q))))
+
+
 def test_without_features_the_interval_is_around_the_expected_loss_plus_the_mean_residual():
     _, p, y = sample(0, 400)
     _, q, _ = sample(1, 300)
     found = LabelFreePerformance(loss="zero_one", random_state=3).fit(p, y).estimate(q)
     folds = folds_of(400, _after_seed(3))
-    wrong, expected, new = (p >= 0.5) != y, np.empty(400), []
+    chance = np.empty((2, 400))
+    new = IsotonicCalibrator().fit(p, y).predict(q), logistic_map(p, y)(q)
     for fold in range(5):
         inside = folds == fold
-        isotonic = IsotonicCalibrator().fit(p[~inside], y[~inside])
-        chance = isotonic.predict(p[inside])
-        expected[inside] = np.where(p[inside] >= 0.5, 1 - chance, chance)
-        chance = isotonic.predict(q)
-        new.append(np.where(q >= 0.5, 1 - chance, chance))
-    residual = wrong - expected
+        isotonic = IsotonicCalibrator().fit(p[~inside], y[~inside]).predict
+        for at, one in enumerate((isotonic, logistic_map(p[~inside], y[~inside]))):
+            chance[at, inside] = one(p[inside])
+    # The share with the smallest Brier score, a parabola cut at 0 and 1.
+    difference = chance[0] - chance[1]
+    share = np.clip(difference @ (y - chance[1]) / (difference @ difference), 0, 1)
+    expected, fresh = (share * values[0] + (1 - share) * values[1] for values in (chance, new))
+    residual = ((p >= 0.5) != y) - np.where(p >= 0.5, 1 - expected, expected)
+    plain = np.where(q >= 0.5, 1 - fresh, fresh).mean()
     correction, parts = residual.mean(), ((residual - residual.mean()) / 399) ** 2
     noise = parts.sum() + parts.max()  # the row that contributes most counts twice, as in the interval
-    # The middle of the interval has the whole correction, the value what stands out of its noise.
-    assert (found.low + found.high) / 2 == pytest.approx(np.mean(new) + correction)
-    assert found.value == pytest.approx(np.mean(new) + correction * max(0, 1 - noise / correction**2))
+    # The middle of the interval has the whole correction, the value what is beyond two standard errors.
+    assert (found.low + found.high) / 2 == pytest.approx(plain + correction, abs=1e-6)
+    assert found.value == pytest.approx(plain + correction * max(0, 1 - 4 * noise / correction**2), abs=1e-6)
+
+
+def test_the_mixture_follows_the_map_that_is_right():
+    # Probabilities off by a jump: no line of log-odds tells it, an isotonic map does.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.random(4000) < np.where(p > 0.5, 0.9, 0.1)).astype(int)
+    table = label_losses("zero_one", np.arange(2))
+    model = LabelModel(np.column_stack([1 - p, p]), y, table, folds_of(4000, rng))
+    shares = [share for share, _ in model.fitted().parts]
+    assert shares[0] > 0.9
+    assert sum(shares) == pytest.approx(1.0)
+    chance = model.fitted().of(np.array([[0.7, 0.3], [0.3, 0.7]]), None)[:, 1]
+    assert chance == pytest.approx([0.1, 0.9], abs=0.04)
+
+
+def test_one_row_far_out_does_not_carry_the_weights():
+    # A heavy tail: a logistic ratio would give the farthest reference row most of the weight.
+    rng = np.random.default_rng(0)
+    X, X_new = rng.standard_t(2, (2000, 2)), np.array([0.5, 0.0]) + rng.standard_t(2, (2000, 2))
+    p = 1 / (1 + np.exp(-np.clip(X[:, 0], -4, 4)))
+    y = (rng.random(2000) < p).astype(int)
+    q = 1 / (1 + np.exp(-np.clip(X_new[:, 0], -4, 4)))
+    found = LabelFreePerformance(random_state=0).fit(p, y, X).estimate(q, X_new)
+    assert found.details["shift"]["found"]
+    assert found.details["largest_weight"] <= np.sqrt(2000)
+    assert found.details["effective_rows"] > 500
 
 
 def _after_seed(seed):
@@ -276,5 +320,5 @@ def test_expected_losses_of_reference_rows_come_from_other_rows():
     rng = np.random.default_rng(0)
     p, y = rng.random(300), rng.integers(0, 2, 300)
     model = LabelModel(np.column_stack([1 - p, p]), y, label_losses("log", np.arange(2)), folds_of(300, rng))
-    chances, _ = model.calibrated(np.ones(300), np.array([[0.5, 0.5]]))
+    chances, _ = model.calibrated(np.array([[0.5, 0.5]]))
     assert abs(np.corrcoef(chances[:, 1], y)[0, 1]) < 0.15

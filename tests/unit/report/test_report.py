@@ -275,7 +275,7 @@ def test_a_group_above_its_bound_is_marked_and_the_bound_is_drawn() -> None:
     assert by_group.count('class="dot bad"') == 1  # group 1 alone lies above the bound
     assert 'class="line bad"' in cards["CAL602"]["svg"]
     assert 'class="promise"' in cards["CAL602"]["svg"]
-    assert "the promise" in cards["CAL602"]["caption"]
+    assert ("promise", "the promise") in cards["CAL602"]["legend"]
 
 
 def test_names_that_begin_alike_are_told_apart() -> None:

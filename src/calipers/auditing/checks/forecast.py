@@ -41,6 +41,8 @@ CLEAR = 0.005
 # Places at which a change is looked for, and rows that are shuffled in all.
 _MOST_CUTS = 400
 _SHUFFLED_ROWS = 8_000_000
+# Dates of one change are told apart when their squared standardised differences lie farther apart.
+_SAME_DATE = 6.0
 _PIECES = 20
 _ADVICE = (
     "refit the model on recent rows; for intervals calipers.conformal.AdaptiveConformal or a rolling "
@@ -255,6 +257,24 @@ def _mean_fault(name: str, change: Estimate, *, timed: bool) -> str:
         f"{_mean_of(name)} is {after}, before it is {before}. If their order means time, losses drift and no "
         "forecast holds (give the time to be sure); if the file was sorted, it means nothing."
     )
+
+
+def dated_by(drift: Estimate, rows: Rows, inside: np.ndarray, since: Any) -> tuple[Estimate, str] | None:
+    """A change of the mean loss with another date, and its sentence; None if that describes it clearly worse.
+
+    ``inside`` are the rows from that date on. The squared standardised difference of means is twice the gain
+    in log-likelihood: dates within `_SAME_DATE` of the best one may be the true one.
+    """
+    name, losses = losses_of(rows) or ("loss", np.zeros(rows.n))
+    own = times_of(rows) >= drift.details["changed_at"]
+    errors = [float(np.std(losses)) * np.sqrt(1 / part.sum() + 1 / (~part).sum()) for part in (own, inside)]
+    before, after = float(losses[~inside].mean()), float(losses[inside].mean())
+    gap, half = after - before, (float(drift) - float(drift.low or 0.0)) * errors[1] / errors[0]
+    if (float(drift) / errors[0]) ** 2 - (gap / errors[1]) ** 2 > _SAME_DATE:
+        return None
+    details = dict(drift.details) | {"changed_at": plain_time(since), "before": before, "after": after}
+    change = replace(drift, value=gap, low=gap - half, high=gap + half, details=details)
+    return change, _mean_fault(name, change, timed=True)
 
 
 def _rows_since(change: Estimate) -> Any:

@@ -13,7 +13,7 @@ from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.measurements import Design, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import FEW_CLUSTERS, promise_rows
-from calipers.auditing.promises import EACH_CLASS, TOP_LABEL
+from calipers.auditing.promises import EACH_CLASS, TOP
 from calipers.auditing.severity import NOT_CLEAR, SERIOUS
 from calipers.auditing.table_states import table_of
 from calipers.auditing.tolerances import COMMON, tolerance_at
@@ -52,11 +52,9 @@ def top_label(m: Measurements, promise: None) -> CheckResult:
     says = "The top label is right more often than stated" if under else (
         "The top label is right less often than stated"
     )  # fmt: skip
-    top = Promise(kind="probability", number=-1, name="probability of the top label", reads=TOP_LABEL,
-                  per_row=True, two_sided=True)  # fmt: skip
-    result = _with_clusters(m, top, _result(m, estimate, _mean(m, "top_probability"), code, title, says))
+    result = _with_clusters(m, TOP, _result(m, estimate, _mean(m, "top_probability"), code, title, says))
     return replace(
-        result, estimates=(estimate, accuracy), pictures=_pictures(m), promise=top.name,
+        result, estimates=(estimate, accuracy), pictures=_pictures(m), promise=TOP.name,
         rows=_score_rows(estimate, "top_probability"),
     )  # fmt: skip
 
@@ -79,7 +77,7 @@ def _with_clusters(m: Measurements, promise: Promise, result: CheckResult) -> Ch
     """The result with a test for rows that depend on each other, where there are clusters."""
     if "cluster" not in m.design.have:
         return result
-    side = promise_rows(m, replace(promise, number=0) if promise.number < 0 else promise)
+    side = promise_rows(m, promise)
     if side is None:
         return result
     order = np.argsort(side.promised, kind="stable")

@@ -13,6 +13,7 @@ from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Measurements
 from calipers.auditing.severity import SERIOUS
 from calipers.auditing.tolerances import COMMON, interval_of, rows_for, tolerance_at
 from calipers.inference import holm, wilson
+from calipers.inputs.derived_columns import PIT_LEVELS
 from calipers.metrics import crps, pit_uniformity, quantile_calibration
 from calipers.results import Curve, Estimate
 from calipers.results.formatting import format_share
@@ -68,6 +69,7 @@ def _quantiles(m: Measurements) -> CheckResult:
         pictures=(_share_picture(levels, numbers, rows.n, m.confidence),),
         # The side with more outcomes than stated.
         rows=lambda given: given.at(at)["below_quantile"] == over,
+        details={"single_promise": f"quantile {list(shares)[at]}"},
     )
 
 
@@ -117,6 +119,7 @@ def _pit(m: Measurements) -> CheckResult:
         estimates=(replace(estimate, name="uniformity of the PIT values"),),
         pictures=(_pit_picture(pit, half, m.confidence),),
         rows=lambda given: (given["pit"] <= level) == (gap > 0),
+        details={"single_promise": f"quantile {min(PIT_LEVELS, key=lambda own: abs(own - level)):g}"},
     )
 
 

@@ -54,8 +54,8 @@ class Candidate:
         Thresholds from calibration rows and their scores; None where they cannot be had.
     guaranteed : int
         Partitions of the comparison in whose every cell coverage is guaranteed.
-    in_groups : bool
-        Whether the groups that were given are among them.
+    in_groups, in_learnt : bool
+        Whether the groups that were given are among them, and parts along difficulty or predicted coverage.
     weighted : bool
         Whether it holds for new rows with other features.
     """
@@ -65,6 +65,7 @@ class Candidate:
     fit: Fit
     guaranteed: int
     in_groups: bool
+    in_learnt: bool
     weighted: bool = False
 
 
@@ -196,21 +197,20 @@ def candidates(design: Design, rows: Rows) -> Iterator[Candidate]:
     slices = design.slices()
     for score in design.scores:
         for partition in partitions:
-            name, cells = f"{score.words}, {partition.title}", int(partition in slices)
-            fit = _cells_fit(partition, wants_p_values)
-            yield Candidate(name, score, fit, cells, partition in design.groups)
+            name, in_groups = f"{score.words}, {partition.title}", partition in design.groups
+            known = int(partition in slices), in_groups, partition in slices and not in_groups
+            yield Candidate(name, score, _cells_fit(partition, wants_p_values), *known)
             if design.ratio is not None:
                 fit = _weighted_fit(partition, design.ratio, wants_p_values)
                 name = f"{name}, weighted for the new rows"
-                yield Candidate(name, score, fit, cells, partition in design.groups, weighted=True)
+                yield Candidate(name, score, fit, *known, weighted=True)
     if wants_p_values:
         return
     for words, overlapping in _overlapping(design).items():
         for score in design.scores:
             fit = _conditional_fit(overlapping)
-            yield Candidate(
-                f"{score.words}, conditional on {words}", score, fit, len(overlapping), bool(design.groups)
-            )
+            known = len(overlapping), bool(design.groups), len(overlapping) > len(design.groups)
+            yield Candidate(f"{score.words}, conditional on {words}", score, fit, *known)
 
 
 def _overlapping(design: Design) -> dict[str, list[Any]]:

@@ -28,8 +28,9 @@ SAME_SHORTFALL = 0.01
 SAME_SIZE = 0.02
 # Coverage of all rows beyond the promise, and beyond noise, that even coverage may cost.
 MOST_EXCESS = 0.03
-# By which share a guarantee in every group may cost more.
-GROUP_PRICE = 0.5
+# By which share even coverage, or a guarantee of it, may cost more; a shortfall that is not worth more.
+HIGH_PRICE = 0.5
+SMALL_SHORTFALL = 0.02
 # Findings about slices; the first is about groups.
 SLICE_CODES = {GROUP_CODE := "CAL201", "CAL202", "CAL203", "CAL401", "CAL402"}
 
@@ -67,8 +68,8 @@ class Trial:
         By how much all rows are covered more often than promised, beyond noise.
     guaranteed : int
         Partitions of the comparison in whose every cell coverage is guaranteed.
-    in_groups : bool
-        Whether the groups that were given are among them.
+    in_groups, in_learnt : bool
+        Whether the groups that were given are among them, and parts along difficulty or predicted coverage.
     weighted : bool
         Whether it holds for new rows with other features.
     chosen : bool
@@ -88,6 +89,7 @@ class Trial:
     excess: float = 0.0
     guaranteed: int = 0
     in_groups: bool = False
+    in_learnt: bool = False
     weighted: bool = False
     chosen: bool = False
 
@@ -184,6 +186,7 @@ def choose_thresholds(
             _coverage_trial(name, new),
             guaranteed=known[name].guaranteed,
             in_groups=known[name].in_groups,
+            in_learnt=known[name].in_learnt,
             weighted=known[name].weighted,
         )
         for name, new in changed.items()
@@ -275,20 +278,18 @@ def _shortfall(parts: list[tuple[Rows, list[Slices]]], t: float) -> tuple[float,
 def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     """The best of those that fall short least and are nearly the smallest of them, then all others.
 
-    Where slices were broken the best is the one that guarantees the most slices, else the simplest. A broken
-    group asks for a guarantee in the groups: all rows showed it, and those kept for the choice may be too few
-    to show it again. New rows with other features ask for thresholds that hold for them.
+    Coverage that differs by features or difficulty asks for a guarantee in such parts, a broken group for one
+    in the groups: all rows showed the fault, and those kept for the choice may be too few to show it again.
+    Of those left the best is the one that guarantees the most slices, else the simplest. New rows with other
+    features ask for thresholds that hold for them.
     """
     pool = _comparable(trials)
-    best = min((trials[i] for i in pool), key=lambda trial: trial.shortfall)
-    able = [i for i in pool
-            if trials[i].shortfall**2 <= best.shortfall**2 + max(best.noise, SAME_SHORTFALL**2)]  # fmt: skip
-    least = min(_price(trials[i]) for i in able)
+    able = _able(trials, pool)
+    if codes & SLICE_CODES - {GROUP_CODE}:
+        able = _affordable(trials, able, [i for i in able if trials[i].in_learnt])
     if GROUP_CODE in codes:
-        able = [
-            i for i in able if trials[i].in_groups and _price(trials[i]) <= (1 + GROUP_PRICE) * least
-        ] or able
-        least = min(_price(trials[i]) for i in able)
+        able = _affordable(trials, able, [i for i in able if trials[i].in_groups])
+    least = min(_price(trials[i]) for i in able)
     near = [i for i in able if _price(trials[i]) <= least + SAME_SIZE * abs(least)]
     if codes & SLICE_CODES:
         most = max(trials[i].guaranteed for i in near)
@@ -296,6 +297,26 @@ def _order(trials: list[Trial], codes: set[str]) -> list[int]:
     first = near[0]
     others = sorted(range(len(trials)), key=lambda i: (i not in able, i not in pool, trials[i].shortfall))
     return [first, *(i for i in others if i != first)]
+
+
+def _able(trials: list[Trial], pool: list[int]) -> list[int]:
+    """Those that fall short least, within noise; or any nearly as even that cost much less.
+
+    Of many candidates one may look even by luck: sets of 28 labels would be taken where 4 labels fall short
+    by a point.
+    """
+    best = min((trials[i] for i in pool), key=lambda trial: trial.shortfall)
+    even = max(best.noise, SAME_SHORTFALL**2)
+    able = [i for i in pool if trials[i].shortfall ** 2 <= best.shortfall**2 + even]
+    least = min(_price(trials[i]) for i in able)
+    close = [i for i in pool if trials[i].shortfall <= best.shortfall + SMALL_SHORTFALL]
+    return [i for i in close if (1 + HIGH_PRICE) * _price(trials[i]) < least] or able
+
+
+def _affordable(trials: list[Trial], able: list[int], wanted: list[int]) -> list[int]:
+    """The wanted ones that do not cost half as much again as the cheapest of all; all where there is none."""
+    least = min(_price(trials[i]) for i in able)
+    return [i for i in wanted if _price(trials[i]) <= (1 + HIGH_PRICE) * least] or able
 
 
 def _price(trial: Trial) -> float:

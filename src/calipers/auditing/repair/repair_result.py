@@ -93,6 +93,8 @@ class SavedRepair:
         InputError
             When a column that the repair needs is missing; ``needs`` lists them.
         """
+        if self.rule.is_empty:
+            return {}
         if is_frame(predictions):
             rows, roles = rows_of_table(predictions, self.rule)
             return table_columns(self.rule.apply(rows), roles, self.rule)
@@ -262,7 +264,7 @@ class Repair(SavedRepair):
     def __str__(self) -> str:
         lines = [f"Repaired on other rows: {'; '.join(self.steps)}."]
         if not self.steps:
-            lines = ["Nothing was changed: no fault that can be repaired from these columns."]
+            lines = [f"Nothing was changed: no fault that can be repaired from {self._stated()}."]
         lines += [] if self.shift is None else [str(self.shift)]
         lines += [f"{_line(change)}" for change in self._shown()]
         lines += _trial_lines(self.trials)
@@ -272,6 +274,17 @@ class Repair(SavedRepair):
         lines += [f"Left: {finding}" for finding in self.left]
         lines += [f"Guarantee: {self.guarantee}."] if self.steps else []
         return "\n".join(lines)
+
+    def _stated(self) -> str:
+        """What there was to repair, and what would have been needed."""
+        given = self.before.data.given
+        if self.rule.columns and self.rule.columns != ("sets",):
+            return "these columns"
+        if "quantiles" in given:
+            return "quantiles (audit two of them as intervals to have those repaired)"
+        return (
+            f"{'sets' if 'sets' in given else 'covered'} alone (probabilities, p-values or intervals can be)"
+        )
 
     def _shown(self) -> list[Change]:
         """All changes but for slices; of these the worst before and the worst after."""

@@ -99,11 +99,10 @@ def repaired_rows(
     reader, ending = open_file(str(path), None, separator), ending_of(str(path))
 
     def parts() -> Iterator[tuple[pl.DataFrame, int]]:
-        roles = roles_for(list(reader.columns), rule, choice, place=str(path), arrays=reader.arrays)
-        roles = replace(roles, feature_names=tuple(map(str, reader.stated.get("feature_names", ()))))
+        roles = None if rule.is_empty else _roles(reader, rule, choice, str(path))
         done = 0
         for number, frame in enumerate(_batches(reader)):
-            yield _repaired(frame, rule, roles), number
+            yield (frame if roles is None else _repaired(frame, rule, roles)), number
             done += frame.height
             if progress is not None:
                 progress(done, reader.n_rows)
@@ -118,6 +117,11 @@ def repaired_rows(
             table_writer(frame, str(path), stated=reader.stated, separator=separator)(file)
 
     return fill_file if _is_one_part(reader) else FolderContent(fill_folder)
+
+
+def _roles(reader: Reader, rule: RepairRule, choice: ColumnChoice | None, place: str) -> Roles:
+    roles = roles_for(list(reader.columns), rule, choice, place=place, arrays=reader.arrays)
+    return replace(roles, feature_names=tuple(map(str, reader.stated.get("feature_names", ()))))
 
 
 def _is_one_part(reader: Reader) -> bool:

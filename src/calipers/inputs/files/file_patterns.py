@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ def expand(pattern: str, storage: Mapping[str, Any] | None = None) -> list[str]:
     """The files a pattern, a folder or an address stands for, sorted; a plain path stands for itself."""
     if "://" in pattern:
         found = _expand_address(pattern, dict(storage or {}))
-    elif _of_system(pattern, Path(pattern).is_dir):
+    elif _of_system(pattern, lambda: _is_folder(pattern)):
         found = _of_folder(str(file) for file in Path(pattern).rglob("*"))
     elif not has_wildcard(pattern) or Path(pattern).exists():
         return [pattern]
@@ -38,6 +39,14 @@ def _of_system(path: str, ask: Callable[[], T]) -> T:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
         raise InputError(f"...{path[-60:]!r} is not a file name ({said}).") from None
+
+
+def _is_folder(path: str) -> bool:
+    """Whether it is a folder; `Path.is_dir` of Python 3.14 also calls what the system refuses no folder."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _of_pattern(path: Path) -> list[str]:

@@ -380,7 +380,10 @@ ENTRIES = (
         merge="passes", state=by_ease, scaled=BINS_END_AT_ROWS,
     ),
     _entry(sscv, "size", good="inside the null band", null=_COVERS.format("stratum of set size")),
-    _entry(escv, "size", good="inside the null band", null=_COVERS.format("set size that occurs")),
+    _entry(
+        escv, "size", good="inside the null band", null=_COVERS.format("set size that occurs"),
+        counts_labels=True,
+    ),
     _entry(
         rank_cv, "ranks", good="lower than a rival's on the same rows; 0 cannot be reached",
         no_null="coverage given the rank of the outcome is not 1 - alpha even for a perfect predictor",

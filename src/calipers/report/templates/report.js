@@ -44,7 +44,8 @@
     show();
   }
 
-  // The table behind every picture, made when it is first asked for.
+  // The table behind every picture, made when it is first asked for: its first rows, all of them on request.
+  const FIRST_ROWS = 15;
   const cell = (tag, text, label) => {
     const made = document.createElement(tag);
     made.textContent = text;
@@ -63,10 +64,22 @@
       const table = data.pictures[place.dataset.table];
       const [made, head, body] = ["table", "thead", "tbody"].map((tag) => document.createElement(tag));
       made.className = "numbers";
+      const add = (rows) => rows.forEach((cells) => body.append(row(cells, "td", table.header)));
       head.append(row(table.header, "th"));
-      table.rows.forEach((cells) => body.append(row(cells, "td", table.header)));
+      add(table.rows.slice(0, FIRST_ROWS));
       made.append(head, body);
       place.append(made);
+      const rest = table.rows.slice(FIRST_ROWS);
+      if (!rest.length) return;
+      const more = document.createElement("button");
+      more.type = "button";
+      more.textContent = "Show all " + table.rows.length + " rows";
+      more.addEventListener("click", () => {
+        add(rest);
+        more.remove();
+        place.focus();
+      });
+      place.after(more);
     });
   }
   // A spreadsheet runs text that begins like a formula; a quote in front keeps it text. Numbers stay numbers.

@@ -370,6 +370,15 @@ ORDERS = {
     "of intervals those whose score is best, though they are wider": (
         [trial("a", 0.0, 1.0, score=2.0), trial("b", 0.0, 1.2, score=1.5)], {"CAL202"}, [1, 0]
     ),
+    "a broken part asks for a guarantee in such parts, though it costs size": (
+        [trial("a", 0.0, 1.0), trial("b", 0.0, 1.2, guaranteed=1, in_learnt=True)], {"CAL202"}, [1, 0]
+    ),
+    "two points of evenness do not buy everything": (
+        [trial("a", 0.015, 1.0), trial("b", 0.0, 1.6)], {"CAL202"}, [0, 1]
+    ),
+    "but they are worth something": (
+        [trial("a", 0.015, 1.0), trial("b", 0.0, 1.4)], {"CAL202"}, [1, 0]
+    ),
     "a guarantee in the groups does not buy everything": (
         [trial("a", 0.0, 1.0), trial("b", 0.0, 1.6, guaranteed=1, in_groups=True)], {"CAL201"}, [0, 1]
     ),

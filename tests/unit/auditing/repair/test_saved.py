@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ import pytest
 
 import calipers
 from calipers.auditing import Repair, load_repair
+from calipers.auditing.repair.candidates import candidates, learn_design
+from calipers.auditing.repair.recalibration import recalibrations
+from calipers.auditing.repair.repair_result import SavedRepair
+from calipers.auditing.repair.rule import REPAIRABLE, RepairRule
 from calipers.exceptions import InputError
+from calipers.inputs.rows import Rows
 
 
 def columns(n: int, seed: int) -> dict[str, np.ndarray]:
@@ -45,21 +51,67 @@ def new() -> dict[str, np.ndarray]:
 
 FRESH = """
 import sys
+from pathlib import Path
 import numpy as np
 from calipers.auditing import load_repair
-with np.load(sys.argv[2]) as stored:
+folder = Path(sys.argv[1])
+with np.load(folder / "new.npz") as stored:
     given = {name: stored[name] for name in stored.files}
-np.save(sys.argv[3], load_repair(sys.argv[1]).apply(given)["intervals"])
+for path in folder.glob("*.json"):
+    np.savez(path.with_suffix(".npz"), **load_repair(path).apply(given))
 """
 
 
-def test_a_fresh_process_gives_the_same_bits(repaired: Repair, new: dict, tmp_path: Path) -> None:
-    path = repaired.save(tmp_path / "repair.json")
+def stated(kind: str, n: int, seed: int) -> dict[str, np.ndarray]:
+    """Intervals, or probabilities of two or three classes with sets or p-values, beside features and groups."""
+    given = columns(n, seed)
+    if kind == "intervals":
+        return given
+    K, rng = (2 if kind == "two classes" else 3), np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(K), n)
+    y = (P.cumsum(axis=1) > rng.uniform(size=(n, 1))).argmax(axis=1)
+    own = {"p_values": P} if kind == "p-values" else {"sets": P > 0.2}
+    return {"y_true": y, "probabilities": P, "X": given["X"], "groups": given["groups"], **own}
+
+
+def every_rule(kind: str) -> dict[str, RepairRule]:
+    """A rule for every map of probabilities, or every score with every kind of threshold, weighted ones too."""
+    K = {"intervals": 0, "two classes": 2}.get(kind, 3)
+    rows = Rows(stated(kind, 900, 0), classes=tuple(range(K)) or None)
+    rng = np.random.default_rng(0)
+    names = tuple(name for name in REPAIRABLE if name in rows.given)
+    base = RepairRule(rows.task, (0.1,), tuple(map(str, range(K))), names)
+    maps = {} if kind == "intervals" else recalibrations(rows)
+    rules = {name: replace(base, probability_map=fit(rows, rng)) for name, fit in maps.items()}
+    moved = Rows({"X": rows.given["X"] + 0.3})
+    for own in candidates(learn_design(rows, rng, moved), rows):
+        thresholds = own.fit(rows, [own.score.of_outcomes(rows, 0)], rng)
+        rules[own.name] = replace(base, score=own.score, thresholds=thresholds)
+    return rules
+
+
+@pytest.mark.parametrize("kind", ["intervals", "two classes", "three classes", "p-values"])
+def test_a_fresh_process_gives_the_same_bits_for_every_candidate(kind: str, tmp_path: Path) -> None:
+    rules, new = every_rule(kind), stated(kind, 200, 1)
+    del new["y_true"]
     np.savez(tmp_path / "new.npz", **new)
-    words = [str(path), str(tmp_path / "new.npz"), str(tmp_path / "out.npy")]
-    subprocess.run([sys.executable, "-c", FRESH, *words], check=True)
-    there = np.load(tmp_path / "out.npy")
-    assert there.tobytes() == repaired.apply(new)["intervals"].tobytes()
+    for number, rule in enumerate(rules.values()):
+        SavedRepair(rule=rule).save(tmp_path / f"{number}.json")
+    subprocess.run([sys.executable, "-c", FRESH, str(tmp_path)], check=True)
+    for number, (name, rule) in enumerate(rules.items()):
+        here = SavedRepair(rule=rule).apply(new)
+        with np.load(tmp_path / f"{number}.npz") as there:
+            assert {key: there[key].tobytes() for key in there.files} == {
+                key: np.asarray(value).tobytes() for key, value in here.items()
+            }, name
+
+
+def test_outcomes_alone_leave_nothing_to_change_and_say_so(tmp_path: Path) -> None:
+    given = columns(600, 0)
+    covered = np.abs(given["y_true"] - given["X"][:, 1]) < 1.0
+    found = calipers.audit(covered=covered, X=given["X"], random_state=0).repair()
+    assert "no fault that can be repaired from covered alone" in str(found)
+    assert load_repair(found.save(tmp_path / "repair.json")).apply({"covered": covered}) == {}
 
 
 def test_the_file_says_what_it_needs_and_guarantees(repaired: Repair, tmp_path: Path) -> None:

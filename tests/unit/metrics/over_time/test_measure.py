@@ -92,7 +92,7 @@ def test_exact_law_of_a_single_break():
 
 @pytest.mark.parametrize("null", ["flat", "target"])
 def test_a_break_is_dated_in_the_unit_that_was_given(null):
-    days = START + np.arange(2000) // 10
+    days = START + (np.arange(2000) // 10).astype("timedelta64[D]")
     found = change_over_time(broken(at=0.75), days, alpha=0.1, null=null, random_state=0).details
     assert isinstance(found["changed_at"], np.datetime64)
     assert abs((found["changed_at"] - np.datetime64("2024-05-30")).astype(int)) <= 3
@@ -106,7 +106,7 @@ def test_a_break_is_dated_in_the_unit_that_was_given(null):
     ("time", "kind"),
     [
         (np.arange(2000) * 0.5, np.floating),
-        ([str(START + k // 10) for k in range(2000)], str),
+        ([str(START + np.timedelta64(k // 10, "D")) for k in range(2000)], str),
         ([dt.date(2024, 1, 1) + dt.timedelta(days=k // 10) for k in range(2000)], dt.date),
         (pl.Series([dt.datetime(2024, 1, 1) + dt.timedelta(hours=k) for k in range(2000)]), np.datetime64),
     ],
@@ -282,7 +282,7 @@ def test_the_limit_is_for_windows_of_the_same_length():
 @pytest.mark.parametrize("promised", [None, "given"])
 def test_a_stream_of_blocks_gives_the_same_estimate(promised):
     rng = np.random.default_rng(1)
-    covered, days = broken(900, after=0.93), (START + np.arange(900) // 3)
+    covered, days = broken(900, after=0.93), START + (np.arange(900) // 3).astype("timedelta64[D]")
     given = {"covered": covered, "time": days}
     alpha = 0.1
     if promised is not None:
