@@ -69,7 +69,9 @@ def test_a_plane_has_the_same_cells_and_the_same_frame(pictures: dict[str, dict]
 def test_legends_tell_what_is_drawn_and_a_change_is_drawn_in_both(pictures: dict[str, dict]) -> None:
     rng = np.random.default_rng(0)
     stated = rng.random(600)
-    shown = calipers.displays.ReliabilityDisplay.from_predictions(rng.random(600) < stated**2, stated, random_state=0)
+    shown = calipers.displays.ReliabilityDisplay.from_predictions(
+        rng.random(600) < stated**2, stated, random_state=0
+    )
     said = {text.get_text() for text in shown.ax_.get_legend().get_texts()}
     assert said == {"measured", "a valid predictor", "the promise", "share of the rows"}
     changed = pictures["CAL204_over_time_coverage0"] | {

@@ -34,6 +34,8 @@ class Settings(_Fields):
 
     def alphas(self) -> list[float] | None:
         """The levels as numbers; None when none were given."""
+        from calipers.inputs import check_alpha
+
         if self.alpha is None or isinstance(self.alpha, float):
             return None if self.alpha is None else [self.alpha]
         if isinstance(self.alpha, list):
@@ -42,6 +44,8 @@ class Settings(_Fields):
             levels = [float(word) for word in self.alpha.split(",")]
         except ValueError:
             levels = []
+        if len(levels) == 1:  # out of range, it is told what alpha means
+            return [check_alpha(levels[0])]
         if not levels or not all(0.0 < level < 1.0 for level in levels):
             raise InputError(
                 f"--alpha must be numbers between 0 and 1 such as 0.1 or 0.05,0.1, got {self.alpha!r}. "
