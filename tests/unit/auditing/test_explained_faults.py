@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import calipers
 from calipers.auditing.explained_faults import told_once
 from calipers.auditing.faults_without_rows import vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW, TOP
+from calipers.cli.options import exit_code
 from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding
 
@@ -304,3 +307,36 @@ def test_one_rival_earns_no_yes_to_narrowness(few: bool, label: str) -> None:
         details={"few_rivals": few},
     )  # fmt: skip
     assert answer_question({"question": "narrow", "title": "t"}, [sizes])["label"] == label
+
+
+def planted(place: str) -> dict[str, Any]:
+    """Promises kept in 60 % of a fifth of the rows that share a group, a region or a stretch of time."""
+    rng, n = np.random.default_rng(7), 4000
+    groups, X, time = rng.choice(list("abcde"), n), rng.random((n, 2)), np.arange(n)
+    rows = {"group": groups == "c", "region": X[:, 0] > 0.8, "time": time >= 3200}[place]
+    covered = rng.random(n) < np.where(rows, 0.6, 0.9)
+    return {"covered": covered, "groups": groups, "X": X, "time": time}
+
+
+@pytest.mark.parametrize(("place", "codes"), [("group", "CAL201"), ("region", "CAL202"), ("time", "CAL204")])
+def test_the_planted_place_leads_beside_all_other_slices(place: str, codes: str) -> None:
+    found = calipers.audit(**planted(place), random_state=0)
+    told = [finding for finding in found.faults if "explained_by" not in finding.details]
+    assert [(finding.code, finding.severity) for finding in told] == [(codes, "issue")]
+    (whole,) = (finding for finding in found.faults if finding.code == "CAL101")
+    assert (whole.outcome, whole.details["explained_by"]) == ("fault", codes)
+    assert exit_code(found.findings, "CAL101") == 1
+
+
+def test_sets_and_probabilities_that_are_off_in_one_group_both_lead() -> None:
+    given = sharp_in_a_group(0)
+    sets = given["probabilities"] >= np.quantile(given["probabilities"].max(axis=1), 0.02)
+    found = calipers.audit(**given, sets=sets, alpha=0.3, random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert "explained_by" not in faults["CAL504"].details
+    assert faults["CAL501"].details["explained_by"] == "CAL504"
+    assert all(
+        not finding.code.startswith(("CAL1", "CAL2", "CAL4"))
+        or finding.details.get("explained_by") != "CAL504"
+        for finding in found.faults
+    )
