@@ -313,7 +313,7 @@ def test_what_was_taken_for_what_is_said_before_the_results(capsys: pytest.Captu
     terminal = capsys.readouterr().out
     page, markdown = (Path(name).read_text(encoding="utf-8") for name in ("page.html", "page.md"))
     for shown in (terminal, page, markdown):
-        said = " ".join(shown.replace("\u00a0", " ").partition("questions could be asked")[0].split())
+        said = " ".join(shown.replace("\u00a0", " ").partition("questions answered")[0].split())
         for words in (
             "features: age, height",
             "y_pred",

@@ -64,3 +64,19 @@ def test_a_plane_has_the_same_cells_and_the_same_frame(pictures: dict[str, dict]
     left, right, low, high = picture["curves"][0]["details"]["region"]
     assert frame.get_bbox().extents == pytest.approx((left, low, right, high))
     assert svg.count('class="frame"') == 1
+
+
+def test_legends_tell_what_is_drawn_and_a_change_is_drawn_in_both(pictures: dict[str, dict]) -> None:
+    rng = np.random.default_rng(0)
+    stated = rng.random(600)
+    shown = calipers.displays.ReliabilityDisplay.from_predictions(
+        rng.random(600) < stated**2, stated, random_state=0
+    )
+    said = {text.get_text() for text in shown.ax_.get_legend().get_texts()}
+    assert said == {"measured", "a valid predictor", "the promise", "share of the rows"}
+    changed = pictures["CAL204_over_time_coverage0"] | {
+        "focus": {"since": 1_704_153_600.0, "until": None, "words": "since 2024-01-02"}
+    }
+    assert 'class="change"' in draw(changed)
+    lines = [line for line in plot(changed).lines if line.get_label() == "since 2024-01-02"]
+    assert np.datetime64(lines[0].get_xdata()[0], "D") == np.datetime64("2024-01-02")

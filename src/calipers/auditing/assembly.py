@@ -61,7 +61,11 @@ def assemble(
         name=name,
         origin=origin,
         promises=PromiseTable(
-            [_cell(finding, r) for finding, r in zip(per_result, results, strict=True) if r.slices]
+            [
+                replace(cell, severity=_told_severity(cell, told))
+                for finding, r in zip(per_result, results, strict=True)
+                if r.slices and (cell := _cell(finding, r))
+            ]
         ),
         selectors={code: results[k].rows for code, k in chosen.items() if per_result[k].outcome == "fault"},
     )
@@ -105,6 +109,12 @@ def _cell(finding: Finding, result: CheckResult) -> PromiseCell:
         n=None if evidence is None else evidence.n, code=finding.code, where=finding.where or result.where,
         severity=str(finding.details.get("own_severity", finding.severity)),
     )  # fmt: skip
+
+
+def _told_severity(cell: PromiseCell, told: Sequence[Finding]) -> str:
+    """How serious the fault of a cell is, as its finding tells it: raised where it explains worse ones."""
+    mine = [f for f in told if (f.code, f.details.get("promise")) == (cell.code, cell.promise)]
+    return max((cell.severity, *(f.severity for f in mine)), key=severity_rank)
 
 
 def _not_run(checks: Sequence[Check], ready: Sequence[Check], design: Design) -> list[Finding]:

@@ -161,6 +161,23 @@ class SliceFamily:
         )
 
 
+def stated_inside(rows: Rows) -> float | None:
+    """Mean probability stated for the labels inside the sets; None where there are no such sets."""
+    P, sets = rows.get("probabilities"), rows.derived_sets()
+    if P is None or sets is None:
+        return None
+    return float(np.average(np.sum(P * sets, axis=1), weights=rows.weights))
+
+
+def is_foreseen(stated: float | None, promise: Promise, high: float) -> bool:
+    """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
+
+    A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha in every part. Where the
+    probabilities foresee what happens, the predictor is coarse, not wrong: at most a warning.
+    """
+    return stated is not None and stated <= high + tolerance_at(promise.alpha)
+
+
 def _nothing_to_compare(wording: Wording) -> CheckResult:
     return CheckResult(
         code=wording.code, title=wording.title, question=wording.question,
@@ -315,8 +332,9 @@ def _part_numbers(
         random_state=m.generator(f"part {promise.key}"),
     )  # fmt: skip
     stated, seen = float(inside.promised.mean()), float(inside.kept.mean())
+    measure = "calibration error" + (" of the implied sets" if promise.kind == "stated" else "")
     evidence = replace(
-        error, name=f"calibration error {place[0].lower()}{place[1:].rstrip(',')}{promise.tag}", p_value=p,
+        error, name=f"{measure} {place[0].lower()}{place[1:].rstrip(',')}{promise.tag}", p_value=p,
         null_low=None, null_high=None, null_level=None,
         method=f"{error.method}; p-value of the worst part: {joint.method}",
         reason=FEW_CLUSTERS if p is None else error.reason,

@@ -27,8 +27,8 @@ FEWEST_ROWS = 200
 # Weighted rows are written out to at most so many.
 MOST_ROWS = 10_000_000
 # Of the rows that are not held out, for learning partitions and scores and for the choice; the others
-# conformalise. More rows than the limit hardly change a choice.
-CHOICE_SHARE = 0.5
+# conformalise. The larger share where that leaves enough of them. Above the limit a choice hardly changes.
+CHOICE_SHARES, CALIBRATION_ROWS = (1 / 2, 2 / 3), 600
 MOST_CHOICE_ROWS = 10_000
 # Where rows are drawn to be like new ones: at which share their ratio is cut, and the fewest to audit.
 RATIO_CUT, FEWEST_AUDITED = 0.99, 100
@@ -159,7 +159,7 @@ def _chosen(
     conformal = broken and bool(design.levels) and _has_scores(rest)
     if conformal and not has_choice(rest):
         return _one_threshold(rule, rest, design), [], None
-    choosing = _random_part(rest, "choice", design, min(CHOICE_SHARE, MOST_CHOICE_ROWS / rest.n))
+    choosing = _random_part(rest, "choice", design, _choice_share(rest.n))
     choice, calibration = rest.take(choosing), rest.take(~choosing)
     if codes & PROBABILITY_CODES and rest.get("probabilities") is not None:
         # Rows that conformalise must not have fitted the map of probabilities.
@@ -175,6 +175,12 @@ def _chosen(
         )
     rule, more, learnt = _conformalised(rule, choice, calibration, design, codes, new_rows)
     return rule, [*trials, *more], learnt
+
+
+def _choice_share(n: int) -> float:
+    """The share of n rows that is kept for the choice."""
+    least, most = CHOICE_SHARES
+    return min(max(least, min(most, 1 - CALIBRATION_ROWS / n)), MOST_CHOICE_ROWS / n)
 
 
 def _one_threshold(rule: RepairRule, rest: Rows, design: AuditDesign) -> RepairRule:

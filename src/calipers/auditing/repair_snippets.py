@@ -11,41 +11,36 @@ from calipers.auditing import load_repair
 
 new = load_repair("repair.json").apply(found.data.given)  # or the same columns of new rows"""
 
-_THRESHOLDS = (
-    "Thresholds for {noun} at alpha={alpha:g} {how}: candidates are compared on selection rows,\n"
-    "# the winner is conformalised on others and tried on untouched ones."
-)
+# What to do, in one sentence; the report puts the name of the file into the command.
+_DO = "{what}: run calipers repair FILE, or the code of the repair."
 
 
 def reconformalise(task: str, alpha: float) -> str:
     """Conformalise again."""
-    return _fill(task, alpha, "from fresh rows")
+    return _fill(task, alpha, "Set the level of the {noun} anew (alpha={alpha:g})")
 
 
 def by_group(task: str, alpha: float) -> str:
     """A threshold per group or region, or conditional on several of them."""
-    return _fill(task, alpha, "per group, region or level of predicted coverage")
+    return _fill(task, alpha, "Give each group or region {noun} of its own level (alpha={alpha:g})")
 
 
 def by_difficulty(task: str, alpha: float) -> str:
     """A threshold per part along difficulty, or a score that knows it."""
-    return _fill(task, alpha, "along difficulty")
+    return _fill(task, alpha, "Make the {noun} follow difficulty (alpha={alpha:g})")
 
 
 def narrower(task: str, alpha: float) -> str:
     """Sets by the score that makes them smallest on average; intervals as wide as the features ask."""
-    return _fill(
-        task, alpha, "as wide as the features ask" if task == "regression" else "with the smallest sets"
+    how = (
+        "Make the intervals as wide as the features ask" if task == "regression" else "Use the smallest sets"
     )
+    return _fill(task, alpha, how + " (alpha={alpha:g})")
 
 
 def calibrate() -> str:
     """A map of the probabilities."""
-    why = (
-        "Maps of the probabilities are compared on rows that did not fit them, and the simplest of the best\n"
-        "# is tried on untouched rows."
-    )
-    return _SNIPPET.format(why=why)
+    return _SNIPPET.format(why=_DO.format(what="Recalibrate the probabilities or quantiles"))
 
 
 def without_code(advice: str) -> str:
@@ -58,4 +53,4 @@ def _fill(task: str, alpha: float, how: str) -> str:
     if task == "outcomes":
         return ""
     noun = "intervals" if task == "regression" else "sets"
-    return _SNIPPET.format(why=_THRESHOLDS.format(noun=noun, alpha=alpha, how=how))
+    return _SNIPPET.format(why=_DO.format(what=how.format(noun=noun, alpha=alpha)))

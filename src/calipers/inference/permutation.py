@@ -226,13 +226,15 @@ def _table_sums(
     below = np.append(0, np.cumsum(counts)).astype(np.int64)  # rows of the levels before each level
     tables = np.tile(below[:, None, None], (1, n_draws, 1))  # levels and their end, draws, blocks
     for halvings in range(1, depth + 1):
-        rows = padded.reshape(1 << halvings, -1).sum(axis=1)
-        taken = _take_rows(tables, rows[::2], rng)
+        rows = padded.reshape(1 << halvings, -1).sum(axis=1)[::2]
+        taken = _take_rows(tables, rows[: tables.shape[2]], rng)
         halves = np.empty((*tables.shape, 2), dtype=np.int64)
         halves[..., 0] = taken
         np.subtract(tables, taken, out=halves[..., 1])
-        tables = halves.reshape(*tables.shape[:2], -1)
-    return np.asarray(np.tensordot(levels, np.diff(tables, axis=0), axes=1)[:, : lengths.size])
+        # Blocks without runs are left out.
+        tables = halves.reshape(*tables.shape[:2], -1)[..., : -(-lengths.size >> (depth - halvings))]
+    # Not by the threads of a library of matrices: they wait for each other.
+    return np.asarray(np.einsum("v,vdr->dr", levels, np.diff(tables, axis=0)))
 
 
 def _take_rows(tables: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -1,13 +1,15 @@
 """Expected losses before the outcomes are known: from calibrated probabilities, or from a model of the loss.
 
-Every model is fitted fold by fold, so that a reference row's expected loss comes from rows other than itself:
-the mean of realised minus expected loss is then an honest correction.
+Every model is fitted on all reference rows for new rows, and fold by fold for the reference, so that a
+reference row's expected loss comes from rows other than itself: the mean of realised minus expected loss is
+then an honest correction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ _PENALTIES = np.geomspace(0.01, 10_000.0, 13)
 Tables = tuple[np.ndarray, np.ndarray] | None
 # Statements and features of some rows -> what a fitted function takes.
 Joins = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+# Inputs and targets of some rows -> the function learned from them.
+Learner = Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]
 # Statements and features of new rows -> expected losses (N, T) by the reference as it is.
 Pilot = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
@@ -55,29 +59,37 @@ class ExpectedLoss:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Functions fitted fold by fold.
+    """A function of statements and features, and what it would be at rows it has not seen.
 
     Parameters
     ----------
     reference : array
-        Their values at the reference rows, each by the function of the other folds.
-    maps : tuple of functions
-        One per fold; other rows get their mean.
+        Values at the reference rows, each by a function of the other folds.
+    function : function
+        Fitted on all of them, for other rows.
     joins : function
-        Makes their input from statements and features.
+        Makes its input from statements and features.
     """
 
     reference: np.ndarray
-    maps: tuple[Callable[[np.ndarray], np.ndarray], ...]
+    function: Callable[[np.ndarray], np.ndarray]
     joins: Joins
 
     def of(self, new: np.ndarray, X: np.ndarray | None) -> np.ndarray:
         """Values at new rows."""
-        inputs = self.joins(new, X)
-        total = self.maps[0](inputs)
-        for one in self.maps[1:]:
-            total = total + one(inputs)
-        return np.asarray(total / len(self.maps))
+        return self.function(self.joins(new, X))
+
+
+def cross_fitted(
+    fit: Learner, inputs: np.ndarray, target: np.ndarray, folds: np.ndarray, joins: Joins
+) -> Fitted:
+    """What is learned from all rows, and from all but those of each fold."""
+    function = fit(inputs, target)
+    reference = np.empty_like(function(inputs))
+    for fold in range(int(folds.max()) + 1):
+        inside = folds == fold
+        reference[inside] = fit(inputs[~inside], target[~inside])(inputs[inside])
+    return Fitted(reference, function, joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class Mixture:
 def mixture(found: Sequence[Fitted], truth: np.ndarray) -> Mixture:
     """The convex mixture with the smallest mean squared error at the reference rows, out of fold."""
     errors = np.column_stack([np.ravel(fitted.reference - truth) for fitted in found])
-    triangle = np.linalg.qr(errors / np.sqrt(len(errors)), mode="r")
+    triangle = np.linalg.qr(errors / (np.abs(errors).max() or 1.0), mode="r")
     # The error grows with the shares, so that their sum is settled by one more equation and then set to 1.
     shares, _ = optimize.nnls(np.vstack([triangle, np.ones(len(found))]), np.r_[np.zeros(len(triangle)), 1.0])
     shares = shares / shares.sum()
@@ -176,21 +188,17 @@ class LabelModel:
         effective rows to learn it from. Stronger learners estimate each row better and their mean worse: what
         they miss of the spread of the probabilities is a bias of every loss.
         """
-        found = [
-            self._out_of_fold(fit_map, _statements_alone, None),
-            self._out_of_fold(fit_log_odds, _statements_alone, None),
-        ]
+        n_classes = self.statements.shape[1]
+        kinds: list[tuple[Any, Joins]] = [(fit_map, _statements_alone), (fit_log_odds, _statements_alone)]
         if X is not None:
-            found.append(self._out_of_fold(fit_log_odds, _side_by_side, X))
-        happened = self.codes[:, None] == np.arange(self.statements.shape[1])
-        return mixture(found, happened)
-
-    def _out_of_fold(self, fit: Any, joins: Joins, X: np.ndarray | None) -> Fitted:
-        inputs, reference, maps = joins(self.statements, X), np.empty(self.statements.shape), []
-        for inside in _each_fold(self.folds):
-            maps.append(fit(inputs[~inside], self.codes[~inside], self.statements.shape[1]))
-            reference[inside] = maps[-1](inputs[inside])
-        return Fitted(reference, tuple(maps), joins)
+            kinds.append((fit_log_odds, _side_by_side))
+        found = [
+            cross_fitted(
+                partial(fit, n_classes=n_classes), joins(self.statements, X), self.codes, self.folds, joins
+            )
+            for fit, joins in kinds
+        ]
+        return mixture(found, self.codes[:, None] == np.arange(n_classes))
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
         """Expected losses by the statements alone, a column per table of losses, for any rows."""
@@ -294,13 +302,16 @@ class LossModel:
             np.full(self.realised.size, spread),
         )
 
-    def fitted(self, X: np.ndarray | None = None) -> Fitted:
-        """The expected loss as a function of prediction and features."""
-        inputs, reference, maps = _side_by_side(self.statements, X), np.empty(self.realised.size), []
-        for inside in _each_fold(self.folds):
-            maps.append(_fit_loss(inputs[~inside], self.realised[~inside], self.seed))
-            reference[inside] = maps[-1](inputs[inside])
-        return Fitted(reference, tuple(maps), _side_by_side)
+    def fitted(self, X: np.ndarray | None = None) -> Mixture:
+        """The expected loss as a function of prediction and features: boosted trees and a line, mixed.
+
+        Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
+        errors that grows with the inputs goes on in the line.
+        """
+        inputs = _side_by_side(self.statements, X)
+        learners = (partial(_fit_trees, seed=self.seed), _fit_line)
+        found = [cross_fitted(fit, inputs, self.realised, self.folds, _side_by_side) for fit in learners]
+        return mixture(found, self.realised)
 
     def pilot(self, tables: Sequence[LabelTable], X: np.ndarray | None) -> Pilot:
         """Expected losses by the unweighted reference, for any rows; there is one loss only."""
@@ -313,19 +324,12 @@ class LossModel:
         return np.full(len(new), low), np.full(len(new), np.inf)
 
 
-def _fit_loss(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The mean of boosted trees and of a linear model, a better forecast of losses than either of them.
-
-    Trees stay at the level of the nearest rows where inputs move to the edge of what was seen; a scale of
-    errors that grows with the inputs goes on in the linear model.
-    """
+def _fit_trees(inputs: np.ndarray, losses: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Boosted trees of the losses."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor(
-        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=seed
-    ).fit(inputs, losses)
-    line = _fit_line(inputs, losses)
-    return lambda rows: np.asarray((trees.predict(rows) + line(rows)) / 2.0)
+    model = HistGradientBoostingRegressor(early_stopping=False, random_state=seed).fit(inputs, losses)
+    return lambda rows: np.asarray(model.predict(rows))
 
 
 def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -354,8 +358,3 @@ def _fit_line(inputs: np.ndarray, losses: np.ndarray) -> Callable[[np.ndarray], 
     # A squared mean of roots is smaller than the mean: both are to agree over the rows seen.
     ratio = 1.0 if power == 1.0 else losses.sum() / max(shape(inputs).sum(), np.finfo(float).tiny)
     return lambda rows: ratio * shape(rows)
-
-
-def _each_fold(folds: np.ndarray) -> Iterator[np.ndarray]:
-    for fold in range(int(folds.max()) + 1):
-        yield folds == fold

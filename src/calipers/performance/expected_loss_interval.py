@@ -15,7 +15,7 @@ from calipers.performance.shift import effective_sample_size
 
 # Resamples on which the weights are fitted again.
 _WEIGHT_DRAWS = 15
-# Standard errors from which on a correction shows in the value.
+# Standard errors from which on what the weights correct shows in the value.
 STANDS_OUT = 2.0
 # With it, no error among n reference rows gives an upper end of 4.3 / n; the exact one is 3.7 / n.
 _LEAST_FREEDOM = 2.0
@@ -112,9 +112,11 @@ def mean_interval(
     centre = mean of m over new rows + sum of w (loss - m) over the reference, w normalised. Its error is the
     mean of loss - m over new rows minus the weighted one over the reference: variances add. Each part counts
     its largest term twice; rare large losses otherwise make both too small when they have not shown. The
-    value takes of the correction c, with variance v (that of the weights included), max(0, 1 - 4 v / c^2), so
-    nothing below two standard errors. Where the expected losses are right, all of c adds v to the squared
-    error of the value, positive-part shrinkage (1 - v / c^2) a third of v, and this a fiftieth.
+    value takes less of it. The mean residual c of the unweighted reference, with variance v, counts as
+    max(0, 1 - v / c^2) c (positive-part shrinkage). What the weights add to it, with a variance v that has
+    their uncertainty too, counts as max(0, 1 - 4 v / c^2) c, so not below two standard errors: where the
+    expected losses are right, all of it would add v to the squared error, positive-part shrinkage a third of
+    v, and this a fiftieth.
     """
     weights = compared.weights / compared.weights.sum()
     expected = model.expected(compared, new)
@@ -136,9 +138,23 @@ def mean_interval(
     half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom) * np.sqrt(variance))
     part = float(ratio / variance) if variance > 0 else 0.0
     shares = {"sampling": 1.0 - part, "weights": part}
-    doubt = parts.sum() + parts.max() + ratio
-    kept = max(0.0, 1.0 - STANDS_OUT**2 * doubt / correction**2) if correction else 0.0
-    return MeanInterval(plain + kept * correction, plain + correction, half, shares)
+    value = plain + _standing_out(weights, residual, ratio)
+    return MeanInterval(value, plain + correction, half, shares)
+
+
+def _standing_out(weights: np.ndarray, residual: np.ndarray, ratio: float) -> float:
+    """What is more than noise of the correction: by the reference as it is, and what its weights add."""
+    base = float(residual.mean())
+    moved = float(weights @ residual) - base
+    noise = ((residual - base) / max(residual.size - 1, 1)) ** 2
+    doubt = ((weights - 1.0 / residual.size) * (residual - base)) ** 2
+    return _shrunk(base, noise.sum() + noise.max()) + _shrunk(
+        moved, STANDS_OUT**2 * (doubt.sum() + doubt.max() + ratio)
+    )
+
+
+def _shrunk(correction: float, variance: float) -> float:
+    return (1.0 - variance / correction**2) * correction if variance < correction**2 else 0.0
 
 
 def _weight_variance(compared: Comparison, residual: np.ndarray) -> float:

@@ -51,8 +51,8 @@ class LabelFreePerformance(BaseEstimator):
 
     Classification: the expected loss under the stated probabilities, after they were calibrated on a labelled
     reference. Regression: the loss predicted by a model of the loss. Where features are given and their
-    distribution has shifted, the reference is weighted to look like the new rows; and the mean difference
-    between realised and expected losses of the weighted reference corrects the estimate.
+    distribution has shifted, calibration looks at them too, and the reference is weighted to look like the
+    new rows: the mean difference between its realised and its expected losses corrects the estimate.
 
     Parameters
     ----------
@@ -92,7 +92,14 @@ class LabelFreePerformance(BaseEstimator):
     difference of two means of independent noise; the half-width is a Student quantile times the root of
     their variances and of that of the weights (refitted on 15 resamples). The reference row that
     contributes most is counted twice, so that a loss with rare large values is not taken for a calm one.
-    The value takes the correction only as far as it stands out from its noise.
+    The value takes the correction only as far as it stands out from its noise, and what the weights add to it
+    only beyond two standard errors.
+
+    m is learned without weights, because the law of an outcome given its inputs is that of the reference:
+    weights of a shift would leave few effective rows. Labels: an isotonic and a logistic map of the
+    statements, with a shift also a logistic one of statements and features; losses of a regression: boosted
+    trees and a line; mixed by their squared error out of fold. No weight exceeds the root of the number of
+    reference rows.
 
     No shift found (classifier two-sample test at 5 %) means weights of 1. New rows without their like in the
     reference, by an unknown category or the distance to the nearest reference row, are not extrapolated: the
@@ -330,7 +337,7 @@ class LabelFreePerformance(BaseEstimator):
         )
 
     def _method(self, seen: Seen) -> str:
-        how = "a model of the loss" if self._kind() == "point" else "calibrated probabilities (isotonic)"
+        how = "a model of the loss" if self._kind() == "point" else "calibrated probabilities"
         weighted = ", weighted for the shift of the features" if np.ptp(seen.compared.weights) > 0 else ""
         sampled = "" if seen.population is None else f", shift and noise from {len(seen.new)} sampled rows"
         return f"expected loss by {how}, corrected by realised losses of the reference{weighted}{sampled}"

@@ -11,7 +11,7 @@ from calipers.results.promise_table import ANSWER_MARKS, ANSWERS, NOT_QUITE, OF_
 
 CELL_COLOURS = {
     "broken": "#f3b8b2", NOT_QUITE: "#fbdfa8", "cannot tell": "#d9cff0", "mostly kept": "#c9e2ec",
-    "kept": "#b9dfcc", "descriptive": "#ffffff", "not asked": "#eeeeee",
+    "kept": "#b9dfcc", "measured only": "#ffffff", "not asked": "#eeeeee",
 }  # fmt: skip
 
 

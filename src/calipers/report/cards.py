@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calipers.report.drawing import draw, picture_keys
 from calipers.report.drawing_intervals import MEASURED
 from calipers.report.measure_names import measure_name
-from calipers.report.text_formats import UNBROKEN, split_repair
+from calipers.report.text_formats import UNBROKEN, split_repair, what_to_do
 from calipers.results import Estimate
 from calipers.results.formatting import format_count, p_in_words
 from calipers.results.picture_data import table_picture
@@ -41,11 +42,6 @@ def prose(text: str) -> str:
     """
     shown = _TINY_P.sub("p < 0.001", text).replace("a perfect predictor would", "a valid predictor would")
     return UNBROKEN.sub("\u00a0", shown)
-
-
-def p_words(p: float | None) -> str:
-    """A p-value for a card."""
-    return "" if p is None else p_in_words(p)
 
 
 # What is measured without a promise behind it: it is told, not called fine.
@@ -81,17 +77,40 @@ def _card(
     evidence = finding["evidence"]
     picture = picture_of(finding, pictures) or _evidence_picture(finding)
     details = finding["details"]
-    sure = p_words(details.get("p_adjusted"))
-    tests = details.get("tests_in_audit")
     return dict(finding) | {
         "anchor": f"fault-{finding['code']}",
         "picture": picture,
         "number": "" if evidence is None else _measured(Estimate(**evidence)),
-        "sure": f"{sure} after correction for {tests} tests" if sure and tests else sure,
+        "sure": how_sure(details.get("p_adjusted"), details.get("tests_in_audit"), evidence),
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
-        **dict(zip(("repair_words", "repair_code"), split_repair(finding["repair"]), strict=True)),
+        "by_itself": _by_itself(finding),
+        "repair_words": what_to_do(finding["repair"], document["about"]),
+        "repair_code": split_repair(finding["repair"])[1],
     }
+
+
+def how_sure(p: float | None, tests: int | None, evidence: Mapping[str, Any] | None) -> str:
+    """The one p-value of a card, after correction for all tests, in words.
+
+    Examples
+    --------
+    >>> how_sure(0.0031, 1, None)
+    'chance alone shows as much in about 3 of 1000 audits of a valid predictor (p = 0.003)'
+    """
+    if p is None:
+        return ""
+    digits = 3 if p < 0.01 else 2
+    often = f"about {max(1, round(p * 10**digits))} of {10**digits}" if p >= 0.001 else "fewer than 1 of 1000"
+    subject = ((evidence or {}).get("details") or {}).get("null_subject", "a valid predictor")
+    corrected = f", corrected for {tests} tests" if tests and tests > 1 else ""
+    return f"chance alone shows as much in {often} audits of {subject} ({p_in_words(p)}{corrected})"
+
+
+def _by_itself(finding: Mapping[str, Any]) -> str:
+    """Why the card of a fault says less than its tile and its cell; empty where it says the same."""
+    own, told = finding["details"].get("own_severity", finding["severity"]), finding["severity"]
+    return "" if own == told else f"{own}; a {told} here, because another fault has to be mended first"
 
 
 def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
@@ -106,8 +125,9 @@ def _rows_words(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
 
 
 def _measured(estimate: Estimate) -> str:
-    """The printed line with a colon after the name."""
-    return f"{measure_name(estimate.name)}:{str(estimate).removeprefix(estimate.name)}"
+    """The printed line with a colon after the name; how sure it is stands beside it."""
+    shown = replace(estimate, p_value=None, reason="" if estimate.p_value is not None else estimate.reason)
+    return f"{measure_name(estimate.name)}:{str(shown).removeprefix(estimate.name)}"
 
 
 def picture_of(finding: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

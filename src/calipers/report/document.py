@@ -111,8 +111,7 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     faults = [finding for finding in mine if finding.outcome == "fault"]
     if question["question"] == "everywhere":
         faults += [finding for finding in findings if finding not in faults and _is_of_a_part(finding)]
-    # However small: what drifts does not stay as it is here.
-    worst = max(faults, key=lambda f: (severity_rank(own_severity(f)), f.code == "CAL601"), default=None)
+    worst = max(faults, key=_weight, default=None)
     state, sentence = _state(question, mine, worst)
     severity = "none" if worst is None else own_severity(worst)
     code, states, words = _OF_ALL_ROWS.get(question["question"], ("", {}, ""))
@@ -120,15 +119,26 @@ def answer_question(question: Mapping[str, Any], findings: Sequence[Finding]) ->
     if overall is not None and state in ("yes", "mostly"):
         severity = max(severity, own_severity(overall), key=severity_rank)
         state, sentence = states[severity], f"{words} {sentence}"
+    few = state == "yes" and any(f.details.get("few_rivals") for f in mine if f.outcome == "clean")
+    if few:  # one rival earns no yes
+        state = "mostly"
+    label = "not quite" if state == "doubtful" else "as far as tried" if few else state
     forecast = question["question"] == "forecast"
     labels = FORECAST_LABELS.get("" if worst is None else worst.code, {}) if forecast else {}
     return dict(question) | {
         "answer": state,
-        "label": labels.get(state, "not quite" if state == "doubtful" else state),
+        "label": labels.get(state, label),
         "severity": severity,
         "sentence": sentence,
         "codes": [finding.code for finding in mine],
     }
+
+
+def _weight(finding: Finding) -> tuple[int, bool, bool]:
+    """What a question is answered by: the most serious fault, of equal ones that which names some rows."""
+    # However small: what drifts does not stay as it is here.
+    of_some_rows = finding.details.get("slices") not in ("", None, "all rows", "score")
+    return severity_rank(own_severity(finding)), finding.code == "CAL601", of_some_rows
 
 
 def _is_of_a_part(finding: Finding) -> bool:

@@ -94,9 +94,8 @@ def _head(picture: Mapping[str, Any], x: Scale) -> str:
 
 def _counts(curve: Mapping[str, Any], shown: int) -> list[str]:
     """How many rows each interval is from; empty where that is not known."""
-    rows = (curve.get("details") or {}).get("rows")
-    known = rows is not None and len(rows) == len(curve["y"])
-    return [format_rows(float(rows[i])) for i in range(shown)] if known else []
+    rows = (curve.get("details") or {}).get("rows", ())
+    return [format_rows(float(n)) for n in rows[:shown]] if len(rows) == len(curve["y"]) else []
 
 
 def _axis(curve: Mapping[str, Any], shown: int, reference: float | None) -> Axis:

@@ -38,14 +38,14 @@ from calipers.results.formatting import format_count, format_number, format_perc
 from calipers.results.promise_table import ANSWER_MARKS, NOT_QUITE, slice_name
 from calipers.results.serialization import encode
 
-# What the names of the numbers mean, per question; the methods say how each was made.
+# What the names of the numbers mean, by how one of them begins; the methods say how each was made.
 LEGENDS = {
-    "everywhere": "ERT, excess risk of the target coverage: what a classifier that sees the features gains "
+    "ert": "ERT, excess risk of the target coverage: what a classifier that sees the features gains "
     "over the promise, as the mean distance of its coverage from the promise or as the mean squared one; 0 "
     "is perfect.",
-    "narrow": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
+    "efficiency": "Efficiency S, N, U, F, M and E, and OU, OF, OM and OE, which know the true label: the "
     "criteria of Vovk, Nouretdinov, Fedorova, Petej and Gammerman (2017); smaller is better.",
-    "adaptive": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
+    "t_cv": "T-CV: largest deviation of coverage from the promise over bins along ease. T-SS: how well "
     "sizes follow hardness over the bins, 1 is perfect. SSCV: largest deviation over set sizes. Deficit and "
     "excess: labels that sets lack or have too many, on average.",
 }
@@ -113,7 +113,6 @@ def render_html(
             other_pictures=[picture for picture in pictures if picture["name"] not in shown],
             numbers=_numbers_by_question(document, rows),
             level=format_percent(document["about"].get("confidence", 0.95)),
-            legends=LEGENDS,
             methods=_methods(document),
             repair=document.get("repair"),
             changes=[change_row(c) for c in (document.get("repair") or {}).get("changes", ())],
@@ -169,12 +168,13 @@ def _numbers_by_question(
 ) -> list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]]:
     """The lines of the table of numbers that belong to each question, and those that belong to none."""
     left = dict(rows)
-    made = []
+    made: list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]] = []
     for question in document["questions"]:
-        mine = [left.pop(name) for name in question.get("numbers", ()) if name in left]
-        if mine:
-            made.append((question, mine))
-    return [*made, ({"title": "Other numbers", "question": ""}, list(left.values()))] if left else made
+        names = [name for name in question.get("numbers", ()) if name in left]
+        said = [words for key, words in LEGENDS.items() if any(name.startswith(key) for name in names)]
+        if names:
+            made.append((dict(question) | {"legend": " ".join(said)}, [left.pop(name) for name in names]))
+    return [*made, ({"title": "Other numbers", "legend": ""}, list(left.values()))] if left else made
 
 
 def framed(page: str, *, title: str = "Calipers audit") -> str:
@@ -194,7 +194,6 @@ def _environment() -> Any:
     made = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters["prose"] = prose
     made.filters["slice_name"] = slice_name
-    made.filters["cell_name"] = lambda answer: "measured only" if answer == "descriptive" else answer
     made.filters["p_in_words"] = p_in_words
     return made
 

@@ -64,8 +64,9 @@ def _taken(values: Any, order: Sequence[int]) -> Any:
 def _change(curve: Mapping[str, Any], finding: Finding) -> dict[str, Any] | None:
     """Since when, and until when, on the grid of the curve."""
     evidence = {} if finding.evidence is None else finding.evidence.details
-    since, until = evidence.get("changed_at"), evidence.get("until")
-    if since is None or curve["x_label"] != "time":
+    # The date that is told, which may be that of another fault that explains this one.
+    since, until = finding.where.removeprefix("since "), evidence.get("until")
+    if since == finding.where or curve["x_label"] != "time":
         return None
     dated = bool(curve["details"].get("dates"))
     words = finding.where if until is None else "different between the lines"
@@ -80,4 +81,4 @@ def _place(moment: Any, dated: bool) -> float:
     """A time on the grid of a curve: seconds since 1970 for dates."""
     if not dated:
         return float(moment)
-    return float(np.datetime64(moment, "us").astype(np.int64)) / 1e6
+    return float(np.datetime64(str(moment).replace(" ", "T"), "us").astype(np.int64)) / 1e6

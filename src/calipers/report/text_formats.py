@@ -81,7 +81,7 @@ def render_markdown(document: Mapping[str, Any]) -> str:
         f"**{markdown_text(document['verdict']['sentence'])}** {_about(document)}",
         markdown_text(" ".join(earlier_sentences(document.get("history")))),
         _markdown_answers(document),
-        *(_markdown_fault(finding, document["findings"]) for finding in told_faults(document["findings"])),
+        *(_markdown_fault(document, finding) for finding in told_faults(document["findings"])),
         _markdown_repair(document),
         *_markdown_repairs(document),
         _markdown_estimates(document),
@@ -240,15 +240,15 @@ def also_seen(code: str, findings: Sequence[Mapping[str, Any]]) -> str:
     return f"Also seen as: {'; '.join(named)}." if named else ""
 
 
-def _markdown_fault(finding: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> str:
+def _markdown_fault(document: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
     title, sentence = markdown_text(finding["title"]), markdown_text(finding["sentence"])
     lines = [f"**{finding['code']} {finding['severity']}: {title}.** {sentence}"]
     if finding["evidence"] is not None:
         lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
-    if also := also_seen(finding["code"], findings):
+    if also := also_seen(finding["code"], document["findings"]):
         lines.append(f"\n{markdown_text(also)}")
-    if words := split_repair(finding["repair"])[0]:
-        lines.append(f"\nRepair: {markdown_text(words)}")
+    if words := what_to_do(finding["repair"], document["about"]):
+        lines.append(f"\nWhat to do: {markdown_text(words)}")
     return "\n".join(lines)
 
 
@@ -272,6 +272,19 @@ def split_repair(text: str) -> tuple[str, str]:
     lines = text.splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return " ".join(line.lstrip("# ") for line in lines[:n]), "\n".join(lines[n:])
+
+
+def what_to_do(repair: str, about: Mapping[str, Any]) -> str:
+    r"""What to do about a fault, in one sentence with the command for the rows that were audited.
+
+    Examples
+    --------
+    >>> file = {"source": "a.csv", "columns": {"y_true": "outcome"}}
+    >>> what_to_do("# Recalibrate: run calipers repair FILE.\nrepair = found.repair()", file)
+    'Recalibrate: run calipers repair a.csv.'
+    """
+    command = next_command("repair", about) or "calipers repair FILE"
+    return split_repair(repair)[0].replace("calipers repair FILE", command)
 
 
 def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:

@@ -16,7 +16,7 @@ ANSWERS = ("broken", "cannot tell", "mostly kept", "kept", "descriptive", "not a
 # A promise broken by a warning has words and a mark of its own, as its tile and its card do.
 NOT_QUITE = "not quite kept"
 ANSWER_MARKS = {
-    "broken": "✗", NOT_QUITE: "!", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "descriptive": "·",
+    "broken": "✗", NOT_QUITE: "!", "cannot tell": "?", "mostly kept": "~", "kept": "✓", "measured only": "·",
     "not asked": "–",
 }  # fmt: skip
 _OF_OUTCOMES = {
@@ -99,6 +99,8 @@ class PromiseCell:
     @property
     def shown(self) -> str:
         """The answer in the words of a page, which tell a warning from an issue."""
+        if self.answer == "descriptive":
+            return "measured only"
         return NOT_QUITE if self.answer == "broken" and self.severity == "warning" else self.answer
 
     @property
@@ -224,6 +226,6 @@ class PromiseTable(Plotted, Mapping[tuple[str, str], PromiseCell]):
         cells, width = self._by_key(), max((len(name) for name in self.promises), default=0)
         lines = ["  ".join([" " * width, *(f"{name:>12}" for name in self.slices)])]
         for promise in self.promises:
-            words = (cells[promise, s].answer if (promise, s) in cells else "" for s in self.slices)
+            words = (cells[promise, s].shown if (promise, s) in cells else "" for s in self.slices)
             lines.append("  ".join([f"{promise:<{width}}", *(f"{word:>12}" for word in words)]))
         return "\n".join(lines)

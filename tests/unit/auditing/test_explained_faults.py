@@ -8,7 +8,7 @@ import pytest
 import calipers
 from calipers.auditing.explained_faults import told_once
 from calipers.auditing.faults_without_rows import vanishes_within
-from calipers.auditing.promises import IMPLIED_SETS, PER_ROW
+from calipers.auditing.promises import IMPLIED_SETS, PER_ROW, TOP
 from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding
 
@@ -255,3 +255,52 @@ def test_two_dates_of_a_gradual_change_say_why() -> None:
     faults = {f.code: f for f in calipers.audit(**drifting(3.0, gradual=True), random_state=0).faults}
     assert faults["CAL204"].where != faults["CAL601"].where
     assert "is different since" in faults["CAL601"].sentence
+
+
+def test_the_top_label_of_two_classes_is_read_from_rows_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    found = calipers.audit(rng.random(400) < p, probabilities=p, random_state=0)
+    assert TOP.key not in {promise.key for promise in found.design.promises}
+
+
+def test_a_report_tells_an_explained_fault_beside_the_one_that_explains_it() -> None:
+    found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
+    told = str(found)
+    assert told.startswith("Calipers audit: Found 1 issue; ")
+    assert "Also seen as: under-coverage (CAL101); " in " ".join(told.split())
+    assert "\nCAL101 " not in told
+    assert "**CAL101" not in found.to_markdown()
+    page = found.to_html()
+    assert page.count('id="fault-CAL101"') == 1
+    assert page.count('<article class="fault') == 1
+
+
+def test_a_question_is_answered_by_the_fault_that_names_its_rows() -> None:
+    found = calipers.audit(**sharp_in_a_group(0), random_state=0)
+    answer = next(q for q in found.to_dict()["questions"] if q["question"] == "probabilities")
+    assert answer["sentence"].startswith("In group c ")
+
+
+@pytest.mark.parametrize(("sharper", "severity"), [(1.0, "warning"), (3.0, "issue")])
+def test_hard_rows_that_probabilities_foresee_are_a_warning_else_an_issue(
+    sharper: float, severity: str
+) -> None:
+    """Sets of the top label alone: honest probabilities foresee misses of hard rows, sharp ones do not."""
+    rng = np.random.default_rng(4)
+    z = 2.0 * rng.normal(size=(6000, 3))
+    y = (softmax(z).cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1).clip(0, 2)
+    stated = softmax(sharper * z)
+    sets = stated >= stated.max(axis=1, keepdims=True)
+    found = calipers.audit(y, probabilities=stated, sets=sets, alpha=0.2, random_state=0)
+    (hard,) = (finding for finding in found.faults if finding.code == "CAL401")
+    assert hard.details.get("own_severity", hard.severity) == severity
+
+
+@pytest.mark.parametrize(("few", "label"), [(True, "as far as tried"), (False, "yes")])
+def test_one_rival_earns_no_yes_to_narrowness(few: bool, label: str) -> None:
+    sizes = Finding(
+        code="CAL302", title="t", question="narrow", outcome="clean", sentence="Tried.",
+        details={"few_rivals": few},
+    )  # fmt: skip
+    assert answer_question({"question": "narrow", "title": "t"}, [sizes])["label"] == label

@@ -244,6 +244,7 @@ def in_memory(columns):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_answers_the_same_with_and_without_compiled_kernels(where, kind, tmp_path, monkeypatch):
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 100)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     columns = streamed_rows(kind=kind)
     pl.DataFrame(columns).write_parquet(tmp_path / "rows.parquet", row_group_size=1700)
     choice = ColumnChoice(p_values=("pv_*",), probabilities=("p_*",))

@@ -122,6 +122,7 @@ def test_one_state_per_pass_reaches_the_driver_as_planned(metric, passes, pieces
     from calipers.engines.dask_engine import DaskEngine
 
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     monkeypatch.setattr("distributed.wait", lambda future: None)
     size = 9000 // pieces
     n, cluster = size * pieces, SimulatedCluster()

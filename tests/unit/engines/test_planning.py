@@ -38,6 +38,7 @@ class WeighingEngine:
 )
 def test_the_plan_counts_pieces_passes_and_bytes_of_a_run(metric, passes, monkeypatch):
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     engine = WeighingEngine()
     run_states(
         {"it": state_of(metric, alpha=0.1)},
@@ -58,6 +59,7 @@ def test_the_plan_counts_pieces_passes_and_bytes_of_a_run(metric, passes, monkey
 @pytest.mark.parametrize("metric", ["coverage", "efficiency", "proper_scores", "calibration_error", "sscv"])
 def test_a_state_does_not_grow_with_the_partitions_it_has_merged(metric, monkeypatch):
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     monkeypatch.setattr("calipers.metrics.reliability.binned_states._SMALL", 0)
     sizes = []
     total = None
@@ -110,6 +112,7 @@ def test_pieces_are_large_enough_that_states_stay_light():
 def test_no_pass_sends_back_what_every_worker_was_given(multiclass, monkeypatch):
     """Later passes of the calibration error know the buckets of the first; only what they find travels."""
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     monkeypatch.setattr("calipers.metrics.reliability.classwise_states._KEPT_VALUES", 0)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 4000)

@@ -171,6 +171,7 @@ def finish(name, blocks, **options):
 def test_calibration_error_is_exact_in_constant_memory(kind, kept, monkeypatch):
     # No row may be kept as "few", and with 40 kept rows the buckets must be cut finer in further passes.
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._KEPT_ROWS", kept)
     given_rows = calibration_rows(3000, 3, kind)
     blocks = [
@@ -198,6 +199,21 @@ def test_calibration_error_is_exact_in_constant_memory(kind, kept, monkeypatch):
     assert found.details["asymptotic_p_value"] == pytest.approx(whole_rows.details["asymptotic_p_value"])
 
 
+@pytest.mark.parametrize(("packed", "passes"), [(3000, 1), (2999, 2)])
+def test_calibration_error_of_a_small_run_reads_its_rows_once(packed, passes, monkeypatch):
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", packed)
+    given_rows = calibration_rows(3000, 3, "crowded")
+    blocks = [
+        Rows({key: value[a : a + 700] for key, value in given_rows.items()}, classes=[0, 1])
+        for a in range(0, 3000, 700)
+    ]
+    found, needed = finish("calibration_error", blocks, random_state=0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
+    assert needed == passes
+    assert found == finish("calibration_error", blocks, random_state=0)[0]
+
+
 def test_calibration_error_of_few_rows_is_the_metric_itself():
     given_rows = calibration_rows(500, 4, "spread")
     blocks = [
@@ -213,6 +229,7 @@ def test_calibration_error_of_few_rows_is_the_metric_itself():
 @pytest.mark.parametrize("few", [100_000, 0], ids=["from rows", "from buckets"])
 def test_a_part_of_the_rows_may_weigh_nothing_all_of_them_may_not(few, monkeypatch):
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", few)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     given = rows(400, 3) | {"sample_weight": np.repeat([0.0, 1.0], 200)}
     kept = {name: value[200:] for name, value in given.items() if name != "sample_weight"}
     names, seed = ["efficiency", "calibration_error"], {"calibration_error": {"random_state": 0}}
@@ -235,6 +252,7 @@ def test_every_class_from_buckets_reads_what_memory_reads(multiclass, blocks, mo
     monkeypatch.setattr("calipers.metrics.reliability.class_errors.MAX_COINS", 1)
     expected = metrics.calibration_error(*given_rows.values(), multiclass=multiclass, random_state=0)
     monkeypatch.setattr("calipers.metrics.reliability.calibration_states._SMALL", 0)
+    monkeypatch.setattr("calipers.metrics.reliability.calibration_states._PACKED_ROWS", 0)
     monkeypatch.setattr("calipers.metrics.reliability.classwise_states._KEPT_VALUES", 0)
     cuts = np.linspace(0, 1500, blocks + 1).astype(int)[1:-1].tolist()
     order = np.random.default_rng(0).permutation(1500)

@@ -81,3 +81,17 @@ def test_a_warning_has_its_own_words_in_the_table_of_promises() -> None:
     ]
     grid = PromiseTable.of(rows)
     assert [grid.cell("a", part).shown for part in ("groups", "time")] == ["not quite kept", "broken"]
+
+
+def test_features_that_know_better_than_a_probability_are_drawn() -> None:
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    n = 3000
+    stated, age = rng.beta(2, 2, n), rng.uniform(20, 80, n)
+    y = rng.random(n) < np.clip(stated - np.where(age > 60, 0.25, 0.0), 0, 1)
+    found = calipers.audit(y.astype(int), probabilities=stated, X=pl.DataFrame({"age": age}), random_state=0)
+    (curve,) = picture(found.to_dict(), "CAL505_by_prediction")["curves"]
+    assert sum(curve["details"]["rows"]) == n
+    assert curve["y"][0] == pytest.approx(-0.25, abs=0.08)  # the tenth that the model expects to be worst
+    assert curve["high"][0] < 0 < curve["high"][-1]

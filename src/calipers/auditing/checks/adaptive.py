@@ -14,7 +14,13 @@ from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check, States
 from calipers.auditing.check_result import CheckResult, Picture
 from calipers.auditing.checks.coverage import coverage_counts
-from calipers.auditing.compared_parts import Wording, calibration_of_parts, compare_parts
+from calipers.auditing.compared_parts import (
+    Wording,
+    calibration_of_parts,
+    compare_parts,
+    is_foreseen,
+    stated_inside,
+)
 from calipers.auditing.measurements import NO_EXACT_TEST_SENTENCE, Design, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.rivals import FEWEST_TRAINING_ROWS, Learner, distinct_sizes, filled, out_of_half
@@ -152,23 +158,27 @@ def coverage_along_difficulty(m: Measurements, promise: Promise) -> CheckResult:
             code="CAL508", title=_FAULTS["probability"][1], question="probabilities", not_applicable=_ADD_EASE
         )
     if promise.per_row:
-        return _calibration_along_difficulty(m, promise, given=given)
+        return _calibration_along_difficulty(m, promise)
     counts, empty = m.result("parts", promise)
     labels = part_names(len(counts.totals))
     parts = Parts(counts=counts, labels=labels, kind=ALONG, foremost=0)
     code, title, question = _FAULTS[promise.kind]
     wording = Wording(
         code=code, title=title, question=question,
-        repair=repair_snippets.by_difficulty(m.task, promise.alpha), cap="issue" if given else "warning",
+        repair=repair_snippets.by_difficulty(m.task, promise.alpha),
         phrase=lambda part: part_phrase(part, along), kind=ALONG,
     )  # fmt: skip
 
     result = compare_parts(m, promise, parts, wording, codes=lambda rows: _part_masks(rows, labels))
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
-    worst = result.details["part"]
+    worst, rows = result.details["part"], m.rows_at(promise)
+    inside = rows.take(part_labels(rows) == labels[worst])
+    high = 1.0 if result.evidence is None or result.evidence.high is None else result.evidence.high
+    foreseen = not given and inside.n > 0 and is_foreseen(stated_inside(inside), promise, high)
     return replace(
         result,
+        cap="warning" if foreseen else "issue",
         title=result.title
         if promise.kind == "quantile" or worst < len(labels) // 2
         else "coverage changes with difficulty",
@@ -205,7 +215,7 @@ def _part_masks(rows: Rows, labels: Sequence[str]) -> list[np.ndarray]:
     return [own == label for label in labels]
 
 
-def _calibration_along_difficulty(m: Measurements, promise: Promise, *, given: bool) -> CheckResult:
+def _calibration_along_difficulty(m: Measurements, promise: Promise) -> CheckResult:
     code, title, question = _FAULTS[promise.kind]
     repair = (
         repair_snippets.calibrate()
@@ -213,7 +223,7 @@ def _calibration_along_difficulty(m: Measurements, promise: Promise, *, given: b
         else repair_snippets.by_difficulty(m.task, promise.alpha)
     )
     wording = Wording(
-        code=code, title=title, question=question, repair=repair, cap="issue" if given else "warning",
+        code=code, title=title, question=question, repair=repair,
         phrase=lambda part: part_phrase(part, measure_words(m.design)), kind=ALONG,
     )  # fmt: skip
     result = calibration_of_parts(m, promise, wording, part_labels, _part_masks)

@@ -24,7 +24,7 @@ from calipers.auditing.checks.excess_risk import (
     models,
 )
 from calipers.auditing.checks.regions import FLAT, SUSPECT, described_region, region_mask
-from calipers.auditing.compared_parts import QUESTION
+from calipers.auditing.compared_parts import QUESTION, is_foreseen, stated_inside
 from calipers.auditing.measurements import NO_EXACT_TEST, Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.slices import flat_p_values
@@ -130,7 +130,10 @@ def _cross_fitted(m: Measurements, promise: Promise) -> RiskyFifth:
         counts = ShareCounts.of(covered[test], weights, (~picked[test]).astype(int), 2)
         p_values.append(flat_p_values(counts)[0])
     p = float(np.min(p_values)) * 2
-    counts, stated = ShareCounts.of(covered, given, (~picked).astype(int), 2), _stated(rows.take(picked))
+    counts, stated = (
+        ShareCounts.of(covered, given, (~picked).astype(int), 2),
+        stated_inside(rows.take(picked)),
+    )
     features = m.features
     if m.design.quick and rows.n > QUICK_ROWS:
         some = rng.choice(rows.n, QUICK_ROWS, replace=False)
@@ -223,29 +226,12 @@ def expected_coverage(
     return model.predict(values, np.full(len(values), share)).unshrunk
 
 
-def _stated(picked: Rows) -> float | None:
-    """Mean probability stated for the labels inside the sets; None where there are no such sets."""
-    P, sets = picked.get("probabilities"), picked.derived_sets()
-    if P is None or sets is None:
-        return None
-    return float(np.average(np.sum(P * sets, axis=1), weights=picked.weights))
-
-
-def _is_foreseen(found: RiskyFifth, promise: Promise, high: float) -> bool:
-    """Whether the stated probabilities of the labels inside the sets say that these rows are missed so often.
-
-    A set holds a label or does not, so sets of labels cannot cover exactly 1 - alpha at every x. Where the
-    probabilities foresee what happens, the predictor is coarse, not wrong.
-    """
-    return found.stated is not None and found.stated <= high + tolerance_at(promise.alpha)
-
-
 def _risk_result(m: Measurements, promise: Promise, found: RiskyFifth) -> CheckResult:
     """What the coverage of the rows picked as risky, and of the others, says."""
     counts, p = found.counts, found.p_value
     low, high = (float(end[0]) for end in counts.interval(m.confidence))
     share, others = (float(x) for x in counts.shares)
-    foreseen = _is_foreseen(found, promise, high)
+    foreseen = is_foreseen(found.stated, promise, high)
     tolerance = PART_TOLERANCE * tolerance_at(promise.alpha)
     owed = min(promise.promised, others)
     evidence = Estimate(

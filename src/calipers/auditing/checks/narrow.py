@@ -25,6 +25,8 @@ from calipers.results import Estimate
 from calipers.results.formatting import format_number, format_percent, format_share
 
 QUESTION = "narrow"
+# Rivals, others than what was predicted scaled, that a "yes" is earned by.
+ENOUGH_RIVALS = 2
 # Share of predictions that may say nothing before it is worth a note.
 SILENT = 0.05
 # Share of the mean size that a rival must save before it counts.
@@ -169,6 +171,8 @@ def smaller_exist(m: Measurements, promise: Promise) -> CheckResult:
         details={
             "alpha": promise.alpha,
             "rivals": {s.rival.name: {"saved": s.share, "worse_in_worst_slice": s.is_worse} for s in found},
+            # A yes needs others than these sets or intervals themselves, at another level.
+            "few_rivals": sum(not saving.rival.is_itself for saving in found) < ENOUGH_RIVALS,
         },
     )
 
@@ -198,7 +202,8 @@ def _estimate(saving: Saving, m: Measurements, promise: Promise, rivals: int) ->
         low=share - half, high=share + half, confidence=m.confidence, n=saving.n,
         p_value=max(min(1.0, p * rivals), _TINY), alternative="greater",
         method="mean paired difference of sizes at equal coverage over the mean size, with the error of "
-        f"the rival's threshold; test against {SAVING:g}, corrected for {rivals} rivals",
+        f"the rival's threshold; test against {SAVING:g}"
+        + (f", corrected for {rivals} rivals" if rivals > 1 else ""),
         details={
             "coverage": saving.wanted, "worst_slice": saving.worst.where, "worst_mass": saving.worst.mass,
             "worst_coverage": saving.worst.share, "own_worst_coverage": saving.own_worst,

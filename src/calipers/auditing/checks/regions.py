@@ -9,7 +9,7 @@ import numpy as np
 from calipers.auditing import repair_snippets
 from calipers.auditing.check import Check
 from calipers.auditing.check_result import CheckResult, Picture
-from calipers.auditing.compared_parts import QUESTION
+from calipers.auditing.compared_parts import QUESTION, is_foreseen, stated_inside
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows
@@ -155,6 +155,8 @@ def _result(
     low, high = interval_of(found)
     rows, tolerance = float(found.n or 0), PART_TOLERANCE * tolerance_at(promise.alpha)
     owed = min(promise.promised, float(m.rows_at(promise)["covered"].mean()))
+    inside = m.rows_at(promise).take(region_mask(m.sample, found.details["conditions"]))
+    foreseen = inside.n > 0 and is_foreseen(stated_inside(inside), promise, high)
     subject = {} if owed == promise.promised else {"null_subject": FLAT}
     evidence = Estimate(
         **(
@@ -176,8 +178,7 @@ def _result(
         f"rows; {format_percent(promise.promised)} was promised.",
         clean=clean,
         where=f"{rule}{promise.tag}",
-        # CAL202 tells coarse sets of labels from wrong ones; here the rule is what counts.
-        cap="issue" if m.sample.get("probabilities") is None else "warning",
+        cap="warning" if foreseen else "issue",
         repair=repair_snippets.by_group(m.task, promise.alpha),
         rows_needed=int(np.ceil(m.n * rows_for(promise.alpha, tolerance, m.confidence) / max(1.0, rows))),
         estimates=(evidence,),

@@ -13,7 +13,7 @@ from scipy.special import expit
 from calipers.auditing.repair.saved_repair import part
 
 DEPTH = 6
-MOST_ROUNDS = 60
+MOST_ROUNDS = 150
 MOST_ROWS = 20_000
 STEP = 0.1
 # Rounds without a lower loss on the rows kept aside after which no more are tried.

@@ -222,7 +222,7 @@ class PerSegment:
 @part("multicalibrated")
 @dataclass(frozen=True, slots=True, eq=False)
 class Multicalibrated:
-    """Log-odds corrected by boosted trees over groups, features and the stated log-odds.
+    """A line of the log-odds corrected by boosted trees over groups, features and the stated log-odds.
 
     Parameters
     ----------
@@ -232,17 +232,21 @@ class Multicalibrated:
         Features they may split by.
     trees : tuple of Trees
         One sum per class; one, of the positive class, for two classes.
+    lines : array (sums, 2) or None
+        Intercept and slope of the stated log-odds that each sum starts from; None as they are stated.
 
     Notes
     -----
-    Trees are added as long as they lower the log loss on rows kept aside, perhaps none: what they change was
-    worth it on rows that did not fit them. A leaf is a group, an intersection or a region, within a range of
-    the stated probability, so each step corrects the calibration of such a slice.
+    The line spares the trees what is wrong with all rows. Trees are added as long as they lower the log loss
+    on rows kept aside, perhaps none: what they change was worth it on rows that did not fit them. A leaf is a
+    group, an intersection or a region, within a range of the stated probability, so each step corrects the
+    calibration of such a slice.
     """
 
     partitions: tuple[GroupCells, ...]
     codes: FeatureCodes | None
     trees: tuple[Trees, ...]
+    lines: np.ndarray | None = None
 
     @property
     def words(self) -> str:
@@ -261,10 +265,11 @@ class Multicalibrated:
         P, values = rows["probabilities"].astype(float), self.values(rows)
         stated = clipped_log_odds(P, _TINY)
         columns = [1] if len(self.trees) == 1 else range(P.shape[1])
-        new = [
-            expit(stated[:, k] + trees.predict(np.column_stack([values, stated[:, k]]).astype(np.float32)))
-            for k, trees in zip(columns, self.trees, strict=True)
-        ]
+        lines = np.tile([0.0, 1.0], (len(self.trees), 1)) if self.lines is None else self.lines
+        new = []
+        for k, trees, (a, b) in zip(columns, self.trees, lines, strict=True):
+            added = trees.predict(np.column_stack([values, stated[:, k]]).astype(np.float32))
+            new.append(expit(a + b * stated[:, k] + added))
         return two_columns(new[0]) if len(new) == 1 else normalised(np.column_stack(new), P)
 
     def values(self, rows: Rows) -> np.ndarray:
@@ -330,7 +335,7 @@ def fit_segments(rows: Rows, rng: np.random.Generator) -> PerSegment:
     """A line of log-odds per group, pulled towards that of all rows."""
     partition = group_partitions(rows)[0]
     cells, several = partition.cells(rows), rows["probabilities"].shape[1] > 2
-    fit: Callable[[Rows, Any], np.ndarray] = _mixture if several else _line
+    fit: Callable[[Rows, Any], np.ndarray] = _mixture if several else _positive_line
     pooled = fit(rows, None)
     lines = []
     for k in range(len(partition.labels)):
@@ -339,13 +344,18 @@ def fit_segments(rows: Rows, rng: np.random.Generator) -> PerSegment:
     return PerSegment(partition, np.array([*lines, pooled]))
 
 
-def _line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
+def _positive_line(rows: Rows, start: np.ndarray | None) -> np.ndarray:
     s = clipped_log_odds(rows["probabilities"][:, 1].astype(float), _TINY)
+    return _line(s, rows["y"] == 1, start)
+
+
+def _line(log_odds: np.ndarray, happened: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """Intercept and slope by likelihood; a normal prior around the start keeps small groups near all rows."""
     begin = np.array([0.0, 1.0]) if start is None else start
-    features, happened = np.column_stack([np.ones(rows.n), s]), (rows["y"] == 1).astype(float)
-    # A normal prior around the start keeps small groups near all rows.
-    ridge = 1e-8 if start is None else 1.0 / _SPREAD**2 / rows.n
-    fit = fit_logistic(features, happened, start=begin, lower=np.array([-np.inf, 0.0]), ridge=ridge)
+    features = np.column_stack([np.ones(len(log_odds)), log_odds])
+    ridge = 1e-8 if start is None else 1.0 / _SPREAD**2 / len(log_odds)
+    lower = np.array([-np.inf, 0.0])
+    fit = fit_logistic(features, happened.astype(float), start=begin, lower=lower, ridge=ridge)
     return np.asarray(fit.coefficients)
 
 
@@ -395,14 +405,15 @@ def fit_multicalibrated(rows: Rows, rng: np.random.Generator) -> Multicalibrated
     P, values = rows["probabilities"].astype(float), map_.values(rows)
     stated = clipped_log_odds(P, _TINY)
     columns = [1] if P.shape[1] == 2 else range(P.shape[1])
+    lines = np.array([_line(stated[:, k], rows["y"] == k) for k in columns])
     trees = tuple(
         boost(
             np.column_stack([values, stated[:, k]]).astype(np.float32), rows["y"] == k, rng,
-            loss="logistic", offset=stated[:, k],
+            loss="logistic", offset=a + b * stated[:, k],
         )
-        for k in columns
+        for k, (a, b) in zip(columns, lines, strict=True)
     )  # fmt: skip
-    return Multicalibrated(map_.partitions, codes, trees)
+    return Multicalibrated(map_.partitions, codes, trees, lines)
 
 
 def recalibrations(rows: Rows) -> dict[str, Callable[[Rows, np.random.Generator], Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from typing import Any
 
 from calipers.exceptions import InputError, InputTypeError
@@ -70,13 +70,14 @@ class ColumnChoice:
 
     def named_for_others(self, field: Field) -> set[str]:
         """Columns that the user has named for other fields."""
-        return set().union(*(self.named(other) for other in FIELDS if other != field))
+        others = (words for name, words in self.chosen.items() if name != field.name)
+        return {word for words in others for word in words if "*" not in word}
 
     def chosen_for_others(self, field: Field, columns: Sequence[str]) -> set[str]:
         """Columns that a pattern of the user gives to another field, when this one has its default."""
         if field.name in self.chosen or "*" not in field.column:
             return set()
-        others = [f for f in FIELDS if f != field and f.layout != "rest"]
+        others = [f for f in FIELDS if f.name in self.chosen and f != field and f.layout != "rest"]
         patterns = [word for f in others for word in self.chosen.get(f.name, ()) if "*" in word]
         return {column for column in columns if any(_star(column, pattern) for pattern in patterns)}
 
@@ -255,7 +256,7 @@ def _key(column: str, pattern: str, single: Field) -> Key | None:
     if single.layout == "column" or (single.layout == "attributes" and "*" not in pattern):
         return ("", None) if column == pattern else None
     if single.layout == "rest":
-        return (column, None) if re.match(translate(pattern), column) else None
+        return (column, None) if fnmatchcase(column, pattern) else None
     if single.layout == "end":
         stem, level = (column, None) if column == pattern else _split_level(column, "@_")
         return (single.name, level) if stem == pattern else None
@@ -269,7 +270,7 @@ def _star(column: str, pattern: str) -> str | None:
     """What the star stands for; the whole name when the pattern has none; None without a match."""
     if "*" not in pattern:
         return column if column == pattern else None
-    if not re.match(translate(pattern), column):
+    if not fnmatchcase(column, pattern):
         return None
     head, tail = pattern.split("*", 1)
     tail = tail.replace("*", "")

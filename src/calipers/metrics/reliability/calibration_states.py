@@ -49,6 +49,8 @@ _N_BUCKETS = 1 << 16
 _EQUAL = EqualBuckets(_N_BUCKETS)
 # Few enough rows to keep, in all open buckets (eight bytes each) or in all.
 _KEPT_ROWS = 4_000_000
+# Rows of a whole run that are kept the same way, so that open buckets need no second pass.
+_PACKED_ROWS = 4_000_000
 _SMALL = 100_000
 # Rows that wait for their buckets, at most: they keep the tables of their blocks.
 _PUT_OFF = 1 << 19
@@ -102,9 +104,13 @@ class CalibrationState(State):
     near: np.ndarray | None = field(init=False, default=None)
     # Score and outcome of rows that wait for their buckets.
     put_off: list[tuple[np.ndarray, np.ndarray]] = field(init=False, default_factory=list)
+    # Score and outcome of all rows of a small run, in one number each: its open buckets need no second pass.
+    packed: list[np.ndarray] | None = field(init=False, default=None)
+    opened: np.ndarray | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.kept = [] if self.base is None else None
+        self.packed = [] if self.base is None else None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -127,9 +133,13 @@ class CalibrationState(State):
         if self.base is not None:
             self._absorb_open(block, *self.base)
         elif block.fused and block.kernels and block.weights is None and self._is_many(block.n):
+            self.packed = None
             self._put_off(stated(block, self.column), outcomes(block, self.column))
         else:
-            self.add(binary_rows(block, self.column))
+            rows = binary_rows(block, self.column)
+            is_packable = not block.fused and rows[2] is None and rows[1].dtype == bool
+            self._pack([pack_outcomes(*rows[:2])] if is_packable and self.packed is not None else None)
+            self.add(rows)
 
     def add(self, rows: ScoredRows) -> None:
         """Add rows, each with a weight above 0; of a later pass those that lie in buckets cut finer."""
@@ -144,6 +154,14 @@ class CalibrationState(State):
         self._spill()
         self._look_at(rows[0])
         self.sums.add(self.place, rows)
+
+    def _pack(self, more: list[np.ndarray] | None) -> None:
+        """Keep further rows as numbers, unless all of them are too many by now."""
+        packed, self.packed = self.packed, None
+        if packed is not None and more is not None:
+            packed = packed + more
+            if sum(part.size for part in packed) <= _PACKED_ROWS / self.n_states:
+                self.packed = packed
 
     def _is_many(self, more: int = 0) -> bool:
         """Whether there are too many rows to keep them as they are."""
@@ -224,6 +242,7 @@ class CalibrationState(State):
         """Add the other's buckets and sums."""
         self.settle()
         other.settle()
+        self._pack(other.packed)
         self.tally.merge(other.tally)
         self.has_many_scores = self.has_many_scores or other.has_many_scores
         if self.kept is not None and other.kept is not None and not self._is_many():
@@ -252,6 +271,9 @@ class CalibrationState(State):
             return None
         is_open = self.sums.open_buckets(TIE * float(self.sums.mass.sum())) | self._undecided()
         if not is_open.any():
+            return None
+        if self.packed is not None and sum(part.size for part in self.packed) == self.tally.n_rows:
+            self.opened = is_open
             return None
         share = float(self.sums.mass[is_open].sum() / self.sums.mass.sum())
         if share * self.tally.n_rows > (self.kept_rows or _KEPT_ROWS) / self.n_states:
@@ -290,11 +312,21 @@ class CalibrationState(State):
     def walk(self, is_open: np.ndarray | None = None, rows: ScoredRows | None = None) -> Walk:
         """What was found over all rows."""
         self.settle()
+        if self.opened is not None and self.packed is not None:
+            is_open = self.opened
+            rows = sorted_open([part[is_open[self.place(unpacked(part)[0])]] for part in self.packed])
         return walk_of_table(self.table(is_open, rows), self.tally, self.options, self.n_tests)
 
     def finish(self) -> Result:
         """The estimate."""
         return error_from_walk(self.walk(), self.options)
+
+
+def sorted_open(packed: list[np.ndarray]) -> ScoredRows:
+    """Rows that were packed into one number each, by score."""
+    keys = np.concatenate(packed)
+    keys.sort()
+    return unpacked(keys)
 
 
 def walk_of_table(table: ScoreTable, tally: Tally, options: CalibrationOptions, n_tests: int) -> Walk:
@@ -356,9 +388,7 @@ class OpenRowsState(State):
         if self.parts:
             rows = sorted_rows([*(unpacked(part) for part in self.packed), *self.parts])
         else:
-            keys = np.concatenate(self.packed)
-            keys.sort()
-            rows = unpacked(keys)
+            rows = sorted_open(self.packed)
         return self.counted.walk(self.is_open, rows)
 
     def finish(self) -> Result:
