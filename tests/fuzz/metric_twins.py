@@ -233,7 +233,7 @@ def efficiency_by_label(g: Given, w: np.ndarray) -> Reading:
     return {
         f"{key} | {label}": mean([r[key] for r, v in zip(rows, y, strict=True) if v == label], w[y == label])
         for key in ("OF", "OE")
-        for label in sorted(set(y.tolist()))
+        for label in sorted({v + 0.0 if isinstance(v, float) else v for v in y.tolist()})  # -0.0 is 0.0
     }
 
 

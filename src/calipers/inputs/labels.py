@@ -204,6 +204,19 @@ def check_classes(
     )
 
 
+def column_names(y_true: Any, n_columns: int, classes: Any) -> list[Any]:
+    """The label of every column, of labels that have been encoded.
+
+    Examples
+    --------
+    >>> from calipers.inputs.labels import column_names
+    >>> column_names([-0.0, 1.5], 2, None), column_names([0, 2], 3, None)
+    ([0.0, 1.5], [0, 1, 2])
+    """
+    found = check_classes(classes, as_numpy(y_true), n_columns)
+    return list(range(n_columns)) if found is None else list(found.tolist())
+
+
 def _are_whole(labels: np.ndarray) -> bool:
     if labels.dtype.kind != "f":
         return labels.dtype.kind in "iu"

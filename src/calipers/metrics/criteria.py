@@ -27,7 +27,7 @@ from calipers.inputs import (
     exact_level,
     sets_at,
 )
-from calipers.inputs.labels import may_be_columns, needs_zero
+from calipers.inputs.labels import column_names, may_be_columns, needs_zero
 from calipers.inputs.levels import check_label_alpha
 from calipers.inputs.option_checks import check_choice
 from calipers.metrics.contributions import criterion_rows
@@ -157,7 +157,7 @@ def _read_once(
 
 
 def _levels_of(y_true: Any, p: Array, *, alpha: Any, label_alpha: Any, classes: Any) -> Any:
-    return _levels(alpha, label_alpha, partial(_column_names, y_true, int(p.shape[1]), classes), "efficiency")
+    return _levels(alpha, label_alpha, partial(column_names, y_true, int(p.shape[1]), classes), "efficiency")
 
 
 def efficiency_by_label(
@@ -196,7 +196,7 @@ def efficiency_by_label(
     ['OF | a', 'OF | b']
     """
     p, codes, weights = _check(y_true, p_values, classes, sample_weight)
-    names = _column_names(y_true, int(p.shape[1]), classes)
+    names = column_names(y_true, int(p.shape[1]), classes)
     levels = _levels(alpha, label_alpha, lambda: names, "efficiency_by_label")
     options = {"alpha": levels, "confidence": check_confidence(confidence), "criteria": criteria}
     state = by_label_state(_BY_LABEL, options)
@@ -258,7 +258,7 @@ def efficiency_difference(
             "p_values and other_p_values must have the same columns, "
             f"got {p.shape[1]} and {other.shape[1]} labels."
         )
-    names = _column_names(y_true, int(p.shape[1]), classes)
+    names = column_names(y_true, int(p.shape[1]), classes)
     levels = _levels(alpha, label_alpha, lambda: names, "efficiency_difference")
     state = difference_state(_DIFFERENCE, {"alpha": levels, "confidence": check_confidence(confidence)})
     state.add(p, other, codes, weights)
@@ -348,13 +348,6 @@ def _criterion(name: str) -> str:
     if not isinstance(name, str) or name not in CRITERIA | TIE_BREAKS:
         raise InputError(f"there is no criterion {name!r}; known are {', '.join(CRITERIA | TIE_BREAKS)}.")
     return name
-
-
-def _column_names(y_true: Any, n_columns: int, classes: Any) -> list[Any]:
-    if classes is not None:
-        return list(as_numpy(classes).tolist())
-    labels = np.unique(as_numpy(y_true)).tolist()
-    return labels if len(labels) == n_columns else list(range(n_columns))
 
 
 def efficiency_state(entry: MetricEntry, options: dict[str, Any]) -> CriteriaState:

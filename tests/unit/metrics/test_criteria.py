@@ -298,3 +298,9 @@ def test_the_old_name_of_the_levels_of_a_curve_warns():
     with pytest.warns(DeprecatedNameWarning, match="alphas is now called alpha"):
         old = efficiency_curve([0], [[0.5, 0.25]], alphas=[0.1, 0.3])
     assert old.y.tolist() == efficiency_curve([0], [[0.5, 0.25]], alpha=[0.1, 0.3]).y.tolist()
+
+
+def test_the_name_of_a_label_does_not_depend_on_which_zero_came_first():
+    p = np.random.default_rng(0).random((4, 2))
+    for y in ([-0.0, 1.0, 0.0, 1.0], [0.0, 1.0, -0.0, 1.0]):
+        assert list(efficiency_by_label(y, p, criteria=["OF"])) == ["OF | 0.0", "OF | 1.0"]

@@ -10,7 +10,7 @@ import numpy as np
 from calipers.arrays import Array, as_array, as_numpy, namespace, on_device_of
 from calipers.exceptions import InputError
 from calipers.inputs import check_probabilities, check_same_length, check_weights, encode_labels
-from calipers.inputs.labels import class_labels
+from calipers.inputs.labels import class_labels, column_names
 from calipers.inputs.option_checks import check_label
 from calipers.metrics.reliability.binary_rows import BinaryRows, check_binary_rows
 
@@ -72,7 +72,7 @@ def check_class_rows(
     else:
         codes = on_device_of(codes, P) if isinstance(codes, np.ndarray) else codes
         weights = None if weights is None else on_device_of(weights, P)
-    return ClassRows(codes, P, _class_names(y_true, classes, int(P.shape[1])), weights).present()
+    return ClassRows(codes, P, column_names(y_true, int(P.shape[1]), classes), weights).present()
 
 
 def check_reliability_rows(
@@ -100,13 +100,3 @@ def check_reliability_rows(
         # Columns are in the order of classes, which need not be sorted.
         scores = check_probabilities(scores)[:, known.index(pos_label)]
     return check_binary_rows(y_true, scores, pos_label=pos_label, sample_weight=sample_weight)
-
-
-def _class_names(y_true: Any, classes: Any, n_classes: int) -> list[Any]:
-    if classes is not None:
-        return list(class_labels(classes).tolist())
-    labels = as_numpy(y_true)
-    distinct = (
-        sorted(set(labels.ravel().tolist())) if labels.dtype.kind in "OUS" else np.unique(labels).tolist()
-    )
-    return list(distinct) if len(distinct) == n_classes else list(range(n_classes))
