@@ -219,19 +219,21 @@ def a_group(seed: int, *, level: float, twin: bool) -> dict[str, np.ndarray]:
     return {"covered": covered, "groups": groups, "X": np.column_stack([feature, rng.random(4000)])}
 
 
-def test_a_region_that_is_a_group_and_the_shortfall_of_all_rows_are_told_by_the_group() -> None:
+def test_a_region_that_is_a_group_is_told_by_the_group_and_the_shortfall_of_all_rows_names_it() -> None:
     found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
     faults = {finding.code: finding for finding in found.faults}
     assert {"CAL101", "CAL201", "CAL202"} <= faults.keys()
     parts = {code for code, finding in faults.items() if finding.details.get("explained_by") == "CAL201"}
-    assert parts == faults.keys() - {"CAL201"}
+    assert parts == faults.keys() - {"CAL101", "CAL201"}
+    assert faults["CAL101"].severity == faults["CAL201"].severity == "issue"
+    assert faults["CAL101"].sentence.endswith("Without the rows of CAL201 it is kept.")
 
 
 def test_the_shortfall_of_all_rows_is_its_own_fault_where_the_others_fall_short_too() -> None:
     for seed in range(5):
         found = calipers.audit(**a_group(seed, level=0.86, twin=False), random_state=0)
         faults = {finding.code: finding for finding in found.faults}
-        assert "explained_by" not in faults["CAL101"].details
+        assert "Without the rows" not in faults["CAL101"].sentence
         assert "explained_by" not in faults["CAL201"].details
 
 
@@ -270,13 +272,13 @@ def test_the_top_label_of_two_classes_is_read_from_rows_of_its_own() -> None:
 def test_a_report_tells_an_explained_fault_beside_the_one_that_explains_it() -> None:
     found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
     told = str(found)
-    assert told.startswith("Calipers audit: Found 1 issue; ")
-    assert "Also seen as: under-coverage (CAL101); " in " ".join(told.split())
-    assert "\nCAL101 " not in told
-    assert "**CAL101" not in found.to_markdown()
+    assert told.startswith("Calipers audit: Found 2 issues; ")
+    assert "Also seen as: coverage depends on the features (CAL202)" in " ".join(told.split())
+    assert "\nCAL202 " not in told
+    assert "**CAL202" not in found.to_markdown()
     page = found.to_html()
-    assert page.count('id="fault-CAL101"') == 1
-    assert page.count('<article class="fault') == 1
+    assert page.count('id="fault-CAL202"') == 1
+    assert page.count('<article class="fault') == 2
 
 
 def test_a_question_is_answered_by_the_fault_that_names_its_rows() -> None:
@@ -322,10 +324,11 @@ def planted(place: str) -> dict[str, Any]:
 def test_the_planted_place_leads_beside_all_other_slices(place: str, codes: str) -> None:
     found = calipers.audit(**planted(place), random_state=0)
     told = [finding for finding in found.faults if "explained_by" not in finding.details]
-    assert [(finding.code, finding.severity) for finding in told] == [(codes, "issue")]
-    (whole,) = (finding for finding in found.faults if finding.code == "CAL101")
-    assert (whole.outcome, whole.details["explained_by"]) == ("fault", codes)
-    assert exit_code(found.findings, "CAL101") == 1
+    assert {(finding.code, finding.severity) for finding in told} == {("CAL101", "issue"), (codes, "issue")}
+    (whole,) = (finding for finding in told if finding.code == "CAL101")
+    assert whole.sentence.endswith(f"Without the rows of {codes} it is kept.")
+    part = next(finding.code for finding in found.faults if "explained_by" in finding.details)
+    assert exit_code(found.findings, part) == 1
 
 
 def test_sets_and_probabilities_that_are_off_in_one_group_both_lead() -> None:
