@@ -2,7 +2,7 @@
 
 The rows decide. A fault of some rows (a group, a region, a stretch of time, a part along difficulty) that
 is gone where the rows of another one are looked at apart is part of that other one; of two that explain each
-other the one that was named (a group, a time) leads, else the one with fewer rows. A fault of all rows that is
+other the one that was named (a group, a time) leads, else that with fewer rows. A fault of all rows that is
 gone when the rows of a place are left out is part of that place. What was predicted and stated probabilities
 are kept apart, but for what probabilities imply. The tables hold what is the same by definition.
 """
