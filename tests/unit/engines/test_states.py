@@ -129,7 +129,9 @@ def test_wrong_sources_are_named(tmp_path):
     (tmp_path / "rows.xls").touch()
     with pytest.raises(InputError, match="must end in .csv"):
         FileSource(str(tmp_path / "rows.xls")).pieces()
-    with pytest.raises(InputError, match="t_cv needs ease, which these rows do not have; they have y_true, intervals"):
+    with pytest.raises(
+        InputError, match="t_cv needs ease, which these rows do not have; they have y_true, intervals"
+    ):
         measure(ArraySource({"y_true": np.zeros(3), "intervals": np.zeros((3, 2))}), ["t_cv"])
     with pytest.raises(InputError, match="there is no metric 'nothing'"):
         state_of("nothing")
