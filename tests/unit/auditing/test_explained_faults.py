@@ -328,7 +328,7 @@ def test_the_planted_place_leads_beside_all_other_slices(place: str, codes: str)
     (whole,) = (finding for finding in told if finding.code == "CAL101")
     assert whole.sentence.endswith(f"Without the rows of {codes} it is kept.")
     parts = [finding.code for finding in found.faults if "explained_by" in finding.details]
-    assert bool(parts) == (place == "region")
+    assert bool(parts) == (place != "group")
     assert all(exit_code(found.findings, part) == 1 for part in parts)
 
 
