@@ -312,8 +312,13 @@ def test_what_was_taken_for_what_is_said_before_the_results(capsys: pytest.Captu
     main(["audit", "rows.csv", "--html", "page.html", "--markdown", "page.md", "--seed", "5"])
     terminal = capsys.readouterr().out
     page, markdown = (Path(name).read_text(encoding="utf-8") for name in ("page.html", "page.md"))
-    for shown in (terminal, page, markdown):
-        said = " ".join(shown.replace("\u00a0", " ").partition("questions answered")[0].split())
+    # On the page the verdict stands first, and the columns before the six answers.
+    for shown, results in (
+        (terminal, "questions answered"),
+        (page, 'class="answers"'),
+        (markdown, "questions answered"),
+    ):
+        said = " ".join(shown.replace("\u00a0", " ").partition(results)[0].split())
         for words in (
             "features: age, height",
             "y_pred",

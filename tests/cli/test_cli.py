@@ -82,7 +82,10 @@ def test_demo_finds_the_planted_and_the_real_fault_and_repairs_them(
     found = {f["code"]: f for f in document["findings"] if f["outcome"] == "fault"}
     # Planted: heavy images cannot be predicted. Real: naive Bayes is over-confident.
     assert found["CAL201"]["where"] == "group heavy"
-    assert {found[code]["severity"] for code in ("CAL201", "CAL202", "CAL501")} == {"issue"}
+    assert {found[code]["severity"] for code in ("CAL201", "CAL501")} == {"issue"}
+    # The features tell the heavy images too: the same fault.
+    assert found["CAL202"]["details"]["own_severity"] == "issue"
+    assert found["CAL202"]["details"]["explained_by"] == "CAL201"
     assert {"CAL201", "CAL202", "CAL501"} <= set(document["repair"]["gone"])
     assert all(question["answer"] != "not asked" for question in document["questions"])
 

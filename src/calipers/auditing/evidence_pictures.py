@@ -112,7 +112,8 @@ def _ends(name: str, edges: np.ndarray, conditions: Any) -> tuple[float, float]:
 
 def _by_prediction(m: Measurements, finding: Finding) -> Sequence[Picture]:
     """What happened minus what was stated, in tenths by what a model of the features predicts of it."""
-    named = [p for p in m.design.promises if p.per_row and p.name == finding.details.get("promise")]
+    told = finding.details.get("promise")
+    named = [p for p in m.design.promises if p.per_row and not p.parts and p.name == told]
     side = promise_rows(m, named[0]) if named else None
     predicted = {} if finding.evidence is None else finding.evidence.details
     if side is None or len(predicted.get("predictions", ())) != len(side.kept):

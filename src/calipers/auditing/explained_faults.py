@@ -1,9 +1,11 @@
 """One fault is told once: findings that another one explains become notes that say so.
 
 The rows decide. A fault of some rows (a group, a region, a stretch of time, a part along difficulty) that
-is gone where the rows of another one are looked at apart is part of that other one; of two that explain each
-other the one with fewer rows leads. A fault of all rows that is gone when the rows of a place are left out is
-part of that place, of several the one with the fewest rows. The tables hold what is the same by definition.
+is gone where the rows of another one are looked at apart is part of that other one; of two that explain
+each other the one that was named (a group, a time) leads, else the one with fewer rows. A fault of all rows
+that is gone when the rows of a place are left out is part of that place; coverage of all rows, which is what
+was promised, stays a fault of its own and names the place. What was predicted and stated probabilities are
+kept apart, but for what probabilities imply. The tables hold what is the same by definition.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ _IMPLIED = {
     "CAL204": ("CAL506",),
     "CAL401": ("CAL501", "CAL502", "CAL503", "CAL508"),
 }
+# Coverage over all rows is what was promised: whoever is told where it fails is also told that it does.
+_PROMISE_ITSELF = "CAL101"
 
 
 def told_once(
@@ -71,14 +75,35 @@ def _fold_by_rows(found: dict[str, Finding], without_rows: FaultsWithoutRows) ->
             if wide == narrow or not {narrow, wide} <= set(leaders()):
                 continue
             is_first = places.index(narrow) < places.index(wide)
-            if without_rows.vanishes(wide, narrow) and (is_first or not without_rows.vanishes(narrow, wide)):
+            if not without_rows.vanishes(wide, narrow):
+                continue
+            if not without_rows.are_of_one_kind(wide, narrow):
+                if is_first and without_rows.vanishes(narrow, wide):
+                    _say_same_rows(found, narrow, wide)
+            elif is_first or not without_rows.vanishes(narrow, wide):
                 _fold(found, wide, narrow)
     _fold_drift(found, without_rows)
     for whole in filter(without_rows.is_whole, leaders()):
         for place in places:
-            if place in leaders() and without_rows.gone_without(whole, place):
-                _fold(found, whole, place)
+            told = place in leaders() and without_rows.are_of_one_kind(whole, place)
+            if told and without_rows.gone_without(whole, place):
+                _explain(found, whole, place)
                 break
+
+
+def _explain(found: dict[str, Finding], whole: str, place: str) -> None:
+    """Make a fault of all rows part of that of a place; broken coverage stays a fault and names the place."""
+    if whole != _PROMISE_ITSELF:
+        _fold(found, whole, place)
+        return
+    said = f"{found[whole].sentence} Without the rows of {place} it is kept."
+    found[whole] = replace(found[whole], sentence=said)
+
+
+def _say_same_rows(found: dict[str, Finding], one: str, other: str) -> None:
+    """Let a fault of what was predicted and one of stated probabilities name each other."""
+    for code, beside in ((one, other), (other, one)):
+        found[code] = replace(found[code], sentence=f"{found[code].sentence} In the same rows: {beside}.")
 
 
 def _fold_drift(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> None:

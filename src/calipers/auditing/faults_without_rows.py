@@ -13,7 +13,7 @@ from calipers.auditing.checks.forecast import dated_by
 from calipers.auditing.measurements import Measurements
 from calipers.auditing.promise import Promise
 from calipers.auditing.promise_rows import PromiseRows, promise_rows, recalibrated
-from calipers.auditing.promises import TOP
+from calipers.auditing.promises import IMPLIED_SETS, PER_ROW, TOP
 from calipers.inputs.rows import Rows
 from calipers.metrics import calibration_error
 from calipers.results import Estimate
@@ -22,6 +22,8 @@ from calipers.results import Estimate
 LEFT, HALF = 0.01, 0.5
 # Families of slices that name some of the rows.
 PLACES = ("groups", "time", "features", "difficulty")
+# Those whose slices were given by name; the others are searched for.
+NAMED = ("groups", "time")
 # Faults of all rows, or of a range of stated probabilities.
 WHOLE = ("all rows", "score")
 
@@ -50,25 +52,35 @@ class FaultsWithoutRows:
         """Whether a fault is one of all rows, or of a range of stated probabilities."""
         return self.results[code].slices in WHOLE and self._promise(self.results[code]) is not None
 
-    def breadth(self, code: str) -> tuple[float, int]:
-        """Share of the rows that a place holds, and the place of its family among equal ones."""
+    def breadth(self, code: str) -> tuple[bool, float, int]:
+        """What leads first: places that were named, then those with few rows, then by their family."""
         result = self.results[code]
         side = self._side(result)
         share = 1.0 if side is None or result.rows is None else float(np.mean(result.rows(side.rows)))
-        return round(share, 2), PLACES.index(result.slices)
+        return result.slices not in NAMED, round(share, 2), PLACES.index(result.slices)
+
+    def are_of_one_kind(self, *codes: str) -> bool:
+        """Whether all are about what was predicted, or all about probabilities and what they imply."""
+        kinds = set()
+        for code in codes:
+            promise = self.results[code].promise
+            kinds.add(code.startswith("CAL5") or promise.startswith((IMPLIED_SETS, PER_ROW)))
+        return len(kinds) == 1
 
     def gone_without(self, whole: str, place: str) -> bool:
         """Whether a fault of all rows is gone when the rows of a place are left out.
 
-        At most half of the effect may be left, beyond its standard error, and either a test does not find it
-        or it is within the tolerance; and enough rows must be left to show an effect of that size.
+        The place holds at most half of the rows. At most half of the effect may be left, beyond its standard
+        error, and either a test does not find it or it is within the tolerance; and enough rows must be left
+        to show an effect of that size.
         """
         result, where = self.results[whole], self.results[place].rows
         side, effect = self._side(result), result.effect
         if side is None or where is None or not effect:
             return False
         outside = ~np.asarray(where(side.rows), dtype=bool)
-        if not outside.any() or outside.all():
+        # What holds most of the rows is no place in them.
+        if not HALF <= outside.mean() < 1:
             return False
         rest, sign = side.take(outside), _sign(result, side)
         noise = float(np.sqrt(np.mean(rest.promised * (1 - rest.promised)) / len(rest.kept)))

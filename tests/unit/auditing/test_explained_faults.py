@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import calipers
 from calipers.auditing.explained_faults import told_once
 from calipers.auditing.faults_without_rows import vanishes_within
 from calipers.auditing.promises import IMPLIED_SETS, PER_ROW, TOP
+from calipers.cli.options import exit_code
 from calipers.report.document import answer_question
 from calipers.results import Estimate, Finding
 
@@ -216,19 +219,21 @@ def a_group(seed: int, *, level: float, twin: bool) -> dict[str, np.ndarray]:
     return {"covered": covered, "groups": groups, "X": np.column_stack([feature, rng.random(4000)])}
 
 
-def test_a_region_that_is_a_group_and_the_shortfall_of_all_rows_are_told_by_the_group() -> None:
+def test_a_region_that_is_a_group_is_told_by_the_group_and_the_shortfall_of_all_rows_names_it() -> None:
     found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
     faults = {finding.code: finding for finding in found.faults}
     assert {"CAL101", "CAL201", "CAL202"} <= faults.keys()
     parts = {code for code, finding in faults.items() if finding.details.get("explained_by") == "CAL201"}
-    assert parts == faults.keys() - {"CAL201"}
+    assert parts == faults.keys() - {"CAL101", "CAL201"}
+    assert faults["CAL101"].severity == faults["CAL201"].severity == "issue"
+    assert faults["CAL101"].sentence.endswith("Without the rows of CAL201 it is kept.")
 
 
 def test_the_shortfall_of_all_rows_is_its_own_fault_where_the_others_fall_short_too() -> None:
     for seed in range(5):
         found = calipers.audit(**a_group(seed, level=0.86, twin=False), random_state=0)
         faults = {finding.code: finding for finding in found.faults}
-        assert "explained_by" not in faults["CAL101"].details
+        assert "Without the rows" not in faults["CAL101"].sentence
         assert "explained_by" not in faults["CAL201"].details
 
 
@@ -267,13 +272,13 @@ def test_the_top_label_of_two_classes_is_read_from_rows_of_its_own() -> None:
 def test_a_report_tells_an_explained_fault_beside_the_one_that_explains_it() -> None:
     found = calipers.audit(**a_group(0, level=0.9, twin=True), random_state=0)
     told = str(found)
-    assert told.startswith("Calipers audit: Found 1 issue; ")
-    assert "Also seen as: under-coverage (CAL101); " in " ".join(told.split())
-    assert "\nCAL101 " not in told
-    assert "**CAL101" not in found.to_markdown()
+    assert told.startswith("Calipers audit: Found 2 issues; ")
+    assert "Also seen as: coverage depends on the features (CAL202)" in " ".join(told.split())
+    assert "\nCAL202 " not in told
+    assert "**CAL202" not in found.to_markdown()
     page = found.to_html()
-    assert page.count('id="fault-CAL101"') == 1
-    assert page.count('<article class="fault') == 1
+    assert page.count('id="fault-CAL202"') == 1
+    assert page.count('<article class="fault') == 2
 
 
 def test_a_question_is_answered_by_the_fault_that_names_its_rows() -> None:
@@ -304,3 +309,37 @@ def test_one_rival_earns_no_yes_to_narrowness(few: bool, label: str) -> None:
         details={"few_rivals": few},
     )  # fmt: skip
     assert answer_question({"question": "narrow", "title": "t"}, [sizes])["label"] == label
+
+
+def planted(place: str) -> dict[str, Any]:
+    """Promises kept in 60 % of a fifth of the rows that share a group, a region or a stretch of time."""
+    rng, n = np.random.default_rng(7), 4000
+    groups, X, time = rng.choice(list("abcde"), n), rng.random((n, 2)), np.arange(n)
+    rows = {"group": groups == "c", "region": X[:, 0] > 0.8, "time": time >= 3200}[place]
+    covered = rng.random(n) < np.where(rows, 0.6, 0.9)
+    return {"covered": covered, "groups": groups, "X": X, "time": time}
+
+
+@pytest.mark.parametrize(("place", "codes"), [("group", "CAL201"), ("region", "CAL202"), ("time", "CAL204")])
+def test_the_planted_place_leads_beside_all_other_slices(place: str, codes: str) -> None:
+    found = calipers.audit(**planted(place), random_state=0)
+    told = [finding for finding in found.faults if "explained_by" not in finding.details]
+    assert {(finding.code, finding.severity) for finding in told} == {("CAL101", "issue"), (codes, "issue")}
+    (whole,) = (finding for finding in told if finding.code == "CAL101")
+    assert whole.sentence.endswith(f"Without the rows of {codes} it is kept.")
+    part = next(finding.code for finding in found.faults if "explained_by" in finding.details)
+    assert exit_code(found.findings, part) == 1
+
+
+def test_sets_and_probabilities_that_are_off_in_one_group_both_lead() -> None:
+    given = sharp_in_a_group(0)
+    sets = given["probabilities"] >= np.quantile(given["probabilities"].max(axis=1), 0.02)
+    found = calipers.audit(**given, sets=sets, alpha=0.3, random_state=0)
+    faults = {finding.code: finding for finding in found.faults}
+    assert "explained_by" not in faults["CAL504"].details
+    assert faults["CAL501"].details["explained_by"] == "CAL504"
+    assert all(
+        not finding.code.startswith(("CAL1", "CAL2", "CAL4"))
+        or finding.details.get("explained_by") != "CAL504"
+        for finding in found.faults
+    )

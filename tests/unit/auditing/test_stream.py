@@ -229,3 +229,19 @@ def test_one_stray_row_is_named():
     rows["y_true"] = np.where(np.arange(400) == 7, np.nan, rows["y_true"])
     with pytest.raises(InputError, match="y_true has 1 NaN"):
         audit(source=ArraySource(rows), alpha=0.1)
+
+
+def test_rows_with_ids_give_one_audit_however_they_are_split_into_files(tmp_path) -> None:
+    rng, n = np.random.default_rng(0), 1200
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] + rng.normal(size=n) * (1 + 0.8 * (X[:, 1] > 1))
+    columns = {"y_true": y, "lower": X[:, 0] - 1.645, "upper": X[:, 0] + 1.645, "x0": X[:, 0], "x1": X[:, 1]}
+    rows, audits = np.column_stack([*columns.values(), np.arange(n)]), []
+    for n_files in (1, 3):
+        for number, part in enumerate(np.array_split(rows, n_files)):
+            header, form = ",".join([*columns, "row_id"]), ["%.17g"] * len(columns) + ["%d"]
+            path = tmp_path / f"{n_files}_{number}.csv"
+            np.savetxt(path, part, delimiter=",", header=header, comments="", fmt=form)
+        audits.append(calipers.audit(source=f"{tmp_path}/{n_files}_*.csv", sample_rows=500, random_state=0))
+    one, three = ([(f.code, f.sentence, f.details.get("p_value")) for f in a.findings] for a in audits)
+    assert one == three

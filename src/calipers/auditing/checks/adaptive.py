@@ -173,9 +173,10 @@ def coverage_along_difficulty(m: Measurements, promise: Promise) -> CheckResult:
     if result.not_applicable:
         return replace(result, not_applicable=_one_part_words(m))
     worst, rows = result.details["part"], m.rows_at(promise)
-    inside = rows.take(part_labels(rows) == labels[worst])
+    inside = part_labels(rows) == labels[worst]  # a sample may have fewer parts than all rows
     high = 1.0 if result.evidence is None or result.evidence.high is None else result.evidence.high
-    foreseen = not given and inside.n > 0 and is_foreseen(stated_inside(inside), promise, high)
+    foreseen = not given and bool(inside.any())
+    foreseen = foreseen and is_foreseen(stated_inside(rows.take(inside)), promise, high)
     return replace(
         result,
         cap="warning" if foreseen else "issue",

@@ -2,7 +2,8 @@
 
 Every row has a number of its own (`rowkeys`). Rows below a threshold are kept while they stream by; at the
 end each stratum (a file, and covered or not) keeps its rows with the smallest numbers, as many as its share
-of all rows. Inside a stratum this is a simple random sample.
+of all rows. Inside a stratum this is a simple random sample. Rows with ids of their own are not told apart by
+file: the sample is then the same however they are split into files.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Part:
     keys: np.ndarray
     draw: np.ndarray
     origin: str
+    stratum: str
     position: np.ndarray
     covered: np.ndarray
 
@@ -96,15 +98,18 @@ class SampleState(State):
     def absorb(self, block: Rows) -> None:
         """Count the strata of the block and keep its rows below the threshold."""
         origin = "" if block.place is None else block.place.origin
+        stratum = "" if block.given.get("row_id") is not None else origin
         covered = block.get("covered")
         hits = 0 if covered is None else int(np.count_nonzero(covered))
         for outcome, n in ((True, hits), (False, block.n - hits)):
-            self.strata[origin, outcome] = self.strata.get((origin, outcome), 0) + n
+            self.strata[stratum, outcome] = self.strata.get((stratum, outcome), 0) + n
         keys, draw = block.keys(), block.draws(PURPOSE, self.seed)
         kept = np.flatnonzero(draw < self.threshold)
         start = 0 if block.place is None else block.place.start
         inside = np.zeros(len(kept), dtype=bool) if covered is None else covered[kept]
-        self.parts.append(Part(block.rows(kept), keys[kept], draw[kept], origin, start + kept, inside))
+        self.parts.append(
+            Part(block.rows(kept), keys[kept], draw[kept], origin, stratum, start + kept, inside)
+        )
         self.classes = block.classes if self.classes is None else self.classes
 
     def merge(self, other: Self) -> Self:
@@ -124,16 +129,16 @@ class SampleState(State):
         file = np.concatenate([np.full(len(p.keys), order.get(p.origin, len(order))) for p in parts])
         position = np.concatenate([part.position for part in parts])
         covered = np.concatenate([part.covered for part in parts])
-        chosen = self._chosen([p.origin for p in parts for _ in range(len(p.keys))], covered, draw)
+        chosen = self._chosen([p.stratum for p in parts for _ in range(len(p.keys))], covered, draw)
         chosen = chosen[np.lexsort((keys[chosen], position[chosen], file[chosen]))]
         given = {name: joined([part.given[name] for part in parts]) for name in parts[0].given}
         rows = {name: take(column, chosen) for name, column in given.items()}
         return Sample(rows, keys[chosen], sum(self.strata.values()), self.threshold, self.classes)
 
-    def _chosen(self, origins: list[str], covered: np.ndarray, draw: np.ndarray) -> np.ndarray:
+    def _chosen(self, own: list[str], covered: np.ndarray, draw: np.ndarray) -> np.ndarray:
         strata = sorted(self.strata)
         number = {stratum: k for k, stratum in enumerate(strata)}
-        code = np.array([number[o, bool(z)] for o, z in zip(origins, covered, strict=True)], dtype=np.int64)
+        code = np.array([number[o, bool(z)] for o, z in zip(own, covered, strict=True)], dtype=np.int64)
         quotas = shares(np.array([self.strata[stratum] for stratum in strata]), self.size)
         order = np.lexsort((draw, code))
         first = np.searchsorted(code[order], np.arange(len(strata)))
