@@ -397,7 +397,9 @@ def lowest(options: argparse.Namespace, rest: list[str]) -> int:
     if code:
         return code
     where = rest or ["tests/unit", "-n", WORKERS]
-    return run([python, "-m", "pytest", *where], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    # scikit-learn below 1.9 asks frames of polars in a way that polars calls old: a matter between the two.
+    old = ["-W", "ignore:Support for the dataframe interchange protocol:DeprecationWarning"]
+    return run([python, "-m", "pytest", *where, *old], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 
 def lock(options: argparse.Namespace, rest: list[str]) -> int:

@@ -77,8 +77,9 @@ def is_one_width(lower: np.ndarray, upper: np.ndarray) -> bool:
 
 def _unit_of(ends: np.ndarray) -> float:
     """How finely numbers are stated: their last decimal, or the spacing of floating-point numbers."""
-    single = np.array_equal(ends.astype(np.float32).astype(float), ends)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large for it is not stated so coarsely
+        single = np.array_equal(ends.astype(np.float32).astype(float), ends)
+        exact = (d for d in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(ends, d), ends))
+        last = next(exact, None)
     spacing = float(np.abs(ends).max(initial=0.0)) * float(np.finfo(np.float32 if single else np.float64).eps)
-    exact = (d for d in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(ends, d), ends))
-    last = next(exact, None)
     return max(2.0 * spacing, 0.0 if last is None else 10.0**-last)

@@ -79,3 +79,8 @@ def test_small_whole_widths_are_not_rounded() -> None:
     lower = np.array([0.0, 5.0, 9.0])
     assert not is_one_width(lower, lower + np.array([2.0, 3.0, 2.0]))
     assert is_one_width(lower, lower + 2.0)
+
+
+@pytest.mark.parametrize("end", [1e121, 1e308])
+def test_ends_beyond_single_precision_are_no_warning(end):
+    assert not is_one_width(np.array([0.0, 0.5]), np.array([1.0, end]))
