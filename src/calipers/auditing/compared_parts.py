@@ -294,10 +294,17 @@ def calibration_of_parts(
         title=wording.over if over else wording.title,
         clean=f"In no {wording.one} are the {promise.noun} clearly farther off than in all rows.",
         where=worst if kind == ALONG else f"{kind} {worst}",
-        repair=wording.repair,
+        repair=_repair_of_part(wording, promise, worst if kind == ALONG else f"{kind} {worst}"),
         pictures=(deviation_picture(m, promise, side, dict(zip(listed, masks, strict=True)), base, kind),),
         rows=lambda rows: masks_of(rows, [worst])[0],
     )
+
+
+def _repair_of_part(wording: Wording, promise: Promise, where: str) -> str:
+    """What to do about the part that is named; coverage is mended in all parts together."""
+    if wording.question != "probabilities":
+        return wording.repair
+    return repair_snippets.calibrate("quantiles" if promise.kind == "quantile" else "probabilities", where)
 
 
 def _worst_of(

@@ -97,7 +97,9 @@ def _explain(found: dict[str, Finding], whole: str, place: str) -> None:
         _fold(found, whole, place)
         return
     said = f"{found[whole].sentence} Without the rows of {place} it is kept."
-    found[whole] = replace(found[whole], sentence=said)
+    found[whole] = replace(
+        found[whole], sentence=said, details=dict(found[whole].details) | {"follows_from": place}
+    )
 
 
 def _say_same_rows(found: dict[str, Finding], one: str, other: str) -> None:

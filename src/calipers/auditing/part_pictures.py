@@ -71,7 +71,8 @@ def deviation_picture(
     )  # fmt: skip
     return Picture(
         name=f"{base.code}_by_{kind}_{promise.key}", question=base.question,
-        title=f"Observed minus stated by {kind}", kind="intervals", curves=(curve,), reference=0.0,
+        title=f"Observed minus stated by {kind}: {promise.name}", kind="intervals", curves=(curve,),
+        reference=0.0,
         caption=f"Intervals hold simultaneously with probability {format_percent(confidence)}; at the line "
         "as much happens as was stated.",
         labels=tuple(shown),

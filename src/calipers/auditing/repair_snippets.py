@@ -38,9 +38,18 @@ def narrower(task: str, alpha: float) -> str:
     return _fill(task, alpha, how + " (alpha={alpha:g})")
 
 
-def calibrate() -> str:
-    """A map of the probabilities."""
-    return _SNIPPET.format(why=_DO.format(what="Recalibrate the probabilities or quantiles"))
+def since(task: str, alpha: float, when: str) -> str:
+    """Conformalise again with the rows after a change."""
+    return _fill(
+        task, alpha,
+        f"Find out what changed {when} and, once it is clear, set the level of the {{noun}} anew with the "
+        "rows since then (alpha={alpha:g}); until then",
+    )  # fmt: skip
+
+
+def calibrate(what: str = "probabilities", where: str = "") -> str:
+    """A map of the probabilities, of those of one part where only they are off."""
+    return _SNIPPET.format(why=_DO.format(what=f"Recalibrate the {what}{f' of {where}' if where else ''}"))
 
 
 def without_code(advice: str) -> str:

@@ -85,7 +85,7 @@ def _card(
         "examples": document.get("examples", {}).get(finding["code"]),
         "rows": _rows_words(document, finding),
         "by_itself": _by_itself(finding),
-        "repair_words": what_to_do(finding["repair"], document["about"]),
+        "repair_words": what_to_do(finding, document["about"]),
         "repair_code": split_repair(finding["repair"])[1],
     }
 

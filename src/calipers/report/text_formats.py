@@ -247,7 +247,7 @@ def _markdown_fault(document: Mapping[str, Any], finding: Mapping[str, Any]) -> 
         lines.append(f"\n> {markdown_text(str(Estimate(**finding['evidence'])), starts_line=True)}")
     if also := also_seen(finding["code"], document["findings"]):
         lines.append(f"\n{markdown_text(also)}")
-    if words := what_to_do(finding["repair"], document["about"]):
+    if words := what_to_do(finding, document["about"]):
         lines.append(f"\nWhat to do: {markdown_text(words)}")
     return "\n".join(lines)
 
@@ -274,17 +274,26 @@ def split_repair(text: str) -> tuple[str, str]:
     return " ".join(line.lstrip("# ") for line in lines[:n]), "\n".join(lines[n:])
 
 
-def what_to_do(repair: str, about: Mapping[str, Any]) -> str:
+def what_to_do(finding: Mapping[str, Any], about: Mapping[str, Any]) -> str:
     r"""What to do about a fault, in one sentence with the command for the rows that were audited.
 
     Examples
     --------
     >>> file = {"source": "a.csv", "columns": {"y_true": "outcome"}}
-    >>> what_to_do("# Recalibrate: run calipers repair FILE.\nrepair = found.repair()", file)
+    >>> repair = "# Recalibrate: run calipers repair FILE.\nrepair = found.repair()"
+    >>> fault = {"severity": "issue", "details": {}, "repair": repair}
+    >>> what_to_do(fault, file)
     'Recalibrate: run calipers repair a.csv.'
+    >>> what_to_do(fault | {"severity": "note"}, file)
+    'Nothing for now: it is too small to act on.'
     """
+    severity = finding["details"].get("own_severity", finding["severity"])
+    if severity == "note" and finding["repair"]:
+        return "Nothing for now: it is too small to act on."
+    if cause := finding["details"].get("follows_from"):
+        return f"Mend {cause} first: this follows from it."
     command = next_command("repair", about) or "calipers repair FILE"
-    return split_repair(repair)[0].replace("calipers repair FILE", command)
+    return split_repair(finding["repair"])[0].replace("calipers repair FILE", command)
 
 
 def repair_codes(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:

@@ -227,6 +227,7 @@ def test_a_region_that_is_a_group_is_told_by_the_group_and_the_shortfall_of_all_
     assert parts == faults.keys() - {"CAL101", "CAL201"}
     assert faults["CAL101"].severity == faults["CAL201"].severity == "issue"
     assert faults["CAL101"].sentence.endswith("Without the rows of CAL201 it is kept.")
+    assert "What to do: Mend CAL201 first" in found.to_markdown()
 
 
 def test_the_shortfall_of_all_rows_is_its_own_fault_where_the_others_fall_short_too() -> None:

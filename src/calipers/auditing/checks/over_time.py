@@ -75,7 +75,7 @@ def over_time(m: Measurements, promise: Promise) -> CheckResult:
         where=f"since {time_words(since)}",
         repair=repair_snippets.calibrate()
         if calibrate
-        else repair_snippets.reconformalise(m.task, promise.alpha),
+        else repair_snippets.since(m.task, promise.alpha, f"on {time_words(since)}"),
         pictures=(picture,), rows=lambda rows: _after(rows, change),
     )  # fmt: skip
 
