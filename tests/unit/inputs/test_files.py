@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -643,3 +644,23 @@ def test_the_positive_class_of_two_does_not_depend_on_the_order_of_columns(label
     loaded = arguments_of_frame(pl.DataFrame(rows))
     assert list(loaded["classes"]) == [negative, positive]
     np.testing.assert_array_equal(np.asarray(loaded["probabilities"])[:, 1], [0.25, 0.75])
+
+
+@pytest.mark.parametrize("body", [1 << 61, -1, 10_000])
+def test_an_arrow_file_whose_index_names_rows_beyond_its_end_is_refused_before_it_is_read(body, tmp_path):
+    """polars made room for what the index states: 3 kB took all memory of the machine."""
+    place = tmp_path / "rows.arrow"
+    frame = pl.DataFrame(
+        {"y_true": [0.5] * 40, "lower": [0.0] * 40, "upper": [1.0] * 40, "group": ["a", "b"] * 20}
+    )
+    frame.with_columns(pl.col("group").cast(pl.Categorical)).write_ipc(place, record_batch_size=10)
+    whole, size = place.read_bytes(), place.stat().st_size
+    blocks = size_limits._arrow_blocks(str(place), size)
+    assert len(blocks) >= 4
+    size_limits.refuse_damaged_index(str(place))
+    for block in blocks:
+        entry = struct.pack("<qi4xq", *block)
+        assert whole.count(entry) == 1
+        place.write_bytes(whole.replace(entry, struct.pack("<qi4xq", *block[:2], body)))
+        with pytest.raises(InputError, match="its index names rows beyond its end"):
+            read_table(place)

@@ -22,7 +22,7 @@ from calipers.exceptions import CalipersError, InputError
 from calipers.inputs.files.file_patterns import of_store
 from calipers.inputs.files.formats import format_of, open_packed
 from calipers.inputs.files.opened_file import TYPE_ROWS, unmapped
-from calipers.inputs.files.size_limits import refuse_bomb, require_memory, working_bytes
+from calipers.inputs.files.size_limits import refuse_bomb, refuse_damaged_index, require_memory, working_bytes
 from calipers.inputs.files.storage_options import for_fsspec
 
 if TYPE_CHECKING:
@@ -190,8 +190,9 @@ def _plain(lazy: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _refuse_unreadable(path: str) -> None:
-    """Refuse what unpacks to far too much, and text in an unsupported encoding."""
+    """Refuse what unpacks to far too much, a damaged index, and text in an unsupported encoding."""
     refuse_bomb(path)
+    refuse_damaged_index(path)
     kind, compression = format_of(path)
     if not kind.is_text or "://" in path:
         return

@@ -7,6 +7,7 @@ bytes are unpacked, in bounded memory.
 from __future__ import annotations
 
 import os
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ _BYTES_PER_VALUE = 8
 _MOST_EXPANSION = 200
 _ALWAYS_ALLOWED = 100 << 20
 _CHUNK = 1 << 20
+# Fields of the index of an arrow file, and the bytes of an entry.
+_DICTIONARIES, _BATCHES, _BLOCK = 2, 3, 24
 
 
 def refuse_bomb(path: str) -> None:
@@ -45,6 +48,56 @@ def refuse_bomb(path: str) -> None:
                 f"{path} unpacks to more than {limit / 1e6:.0f} MB, over {_MOST_EXPANSION} times its size, "
                 f"and was not read. {remedy} if you trust it, and give the unpacked file."
             )
+
+
+def refuse_damaged_index(path: str) -> None:
+    """Refuse a local arrow file whose index names blocks beyond its end: polars would make room for them.
+
+    Examples
+    --------
+    >>> from calipers.inputs.files.size_limits import refuse_damaged_index
+    >>> refuse_damaged_index("s3://bucket/rows.arrow")
+    """
+    kind, compression = format_of(path)
+    if kind.name != "arrow" or compression or "://" in path:
+        return
+    size = Path(path).stat().st_size
+    try:
+        blocks = _arrow_blocks(path, size)
+    except struct.error:  # not an index at all, which polars says
+        return
+    if any(min(block) < 0 or sum(block) > size for block in blocks):
+        raise InputError(f"{path} is damaged: its index names rows beyond its end. Write it again.")
+
+
+def _arrow_blocks(path: str, size: int) -> list[tuple[int, int, int]]:
+    """Offset, bytes of the header and of the body of every block in the index of an arrow file.
+
+    The index is a table of FlatBuffers before the last ten bytes: its length, and ``ARROW1``.
+    """
+    with Path(path).open("rb") as file:
+        file.seek(max(size - 10, 0))
+        length, magic = struct.unpack("<i6s", file.read(10))
+        if magic != b"ARROW1" or not 0 < length <= size - 10:
+            return []
+        file.seek(size - 10 - length)
+        index = file.read(length)
+
+    def number(form: str, place: int) -> int:
+        if place < 0:
+            raise struct.error
+        return int(struct.unpack_from(form, index, place)[0])
+
+    table = number("<I", 0)
+    fields = table - number("<i", table)
+    blocks: list[tuple[int, int, int]] = []
+    for field in (_DICTIONARIES, _BATCHES):
+        place = number("<H", fields + 4 + 2 * field) if 4 + 2 * field < number("<H", fields) else 0
+        if place:
+            vector = table + place + number("<I", table + place)
+            places = (vector + 4 + _BLOCK * at for at in range(number("<I", vector)))
+            blocks.extend(struct.unpack_from("<qi4xq", index, place) for place in places)  # type: ignore[misc]
+    return blocks
 
 
 def _unpacked_sizes(path: str, compression: str) -> Iterator[int]:
