@@ -95,8 +95,9 @@ def _arrow_blocks(path: str, size: int) -> list[tuple[int, int, int]]:
         place = number("<H", fields + 4 + 2 * field) if 4 + 2 * field < number("<H", fields) else 0
         if place:
             vector = table + place + number("<I", table + place)
-            places = (vector + 4 + _BLOCK * at for at in range(number("<I", vector)))
-            blocks.extend(struct.unpack_from("<qi4xq", index, place) for place in places)  # type: ignore[misc]
+            for at in range(number("<I", vector)):
+                offset, metadata, body = struct.unpack_from("<qi4xq", index, vector + 4 + _BLOCK * at)
+                blocks.append((offset, metadata, body))
     return blocks
 
 
