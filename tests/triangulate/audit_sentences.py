@@ -132,7 +132,9 @@ def _stated_there(finding: Any, audit: Any, plain: Plain) -> list[float]:
     """What was stated on average and what happened, in the rows that the finding is about."""
     if finding.outcome != "fault":
         return []
-    happened, stated = plain.promise(finding.details["promise"])
+    # Of the probabilities of all classes the sentence is about the one that it names.
+    of_class = re.search(r"probability of class (\d+)", finding.sentence)
+    happened, stated = plain.promise(of_class[0] if of_class else finding.details["promise"])
     there = _rows(finding, audit, plain)
     facts = [
         float(finding.evidence),  # the points of CAL505 are those of fitted models

@@ -116,6 +116,9 @@ class Plain:
             return self.stated_sets
         if name.startswith("probability of the top"):
             return self.right, np.minimum(self.P.max(axis=1), 1.0)
+        if name.startswith("probability of class ") and self.P.shape[1] > 2:
+            k = int(name.removeprefix("probability of class "))
+            return self.y == k, self.P[:, k]
         if name.startswith("probability"):
             return self.probability[::-1]
         if name == "promised probability":

@@ -131,8 +131,9 @@ def _not_run(checks: Sequence[Check], ready: Sequence[Check], design: Design) ->
     ]
 
 
-def _order(finding: Finding) -> tuple[int, int, str]:
-    return _OUTCOME_ORDER[finding.outcome], -severity_rank(finding.severity), finding.code
+def _order(finding: Finding) -> tuple[int, bool, int, str]:
+    is_part = "explained_by" in finding.details
+    return _OUTCOME_ORDER[finding.outcome], is_part, -severity_rank(finding.severity), finding.code
 
 
 def _estimates(results: Iterable[CheckResult]) -> dict[str, Estimate]:

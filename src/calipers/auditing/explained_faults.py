@@ -1,4 +1,4 @@
-"""One fault is told once: findings that another one explains become notes that say so.
+"""One fault is told once: findings that another one explains say so and are told beside it.
 
 The rows decide. A fault of some rows (a group, a region, a stretch of time, a part along difficulty) that
 is gone where the rows of another one are looked at apart is part of that other one; of two that explain
@@ -37,7 +37,7 @@ _PROMISE_ITSELF = "CAL101"
 def told_once(
     findings: Sequence[Finding], *, binary: bool, without_rows: FaultsWithoutRows | None = None
 ) -> list[Finding]:
-    """The findings, where those that another fault explains are notes; the other takes over their severity.
+    """The findings, where those that another fault explains name it; the other takes over their severity.
 
     A fault that explains others names them in ``details["also_seen_as"]``. Without ``without_rows``, which
     compare faults by their rows, only what is the same by definition is folded.
@@ -81,7 +81,7 @@ def _fold_by_rows(found: dict[str, Finding], without_rows: FaultsWithoutRows) ->
                 if is_first and without_rows.vanishes(narrow, wide):
                     _say_same_rows(found, narrow, wide)
             elif is_first or not without_rows.vanishes(narrow, wide):
-                _fold(found, wide, narrow)
+                _fold(found, wide, narrow, by_rows=True)
     _fold_drift(found, without_rows)
     for whole in filter(without_rows.is_whole, leaders()):
         for place in places:
@@ -94,7 +94,7 @@ def _fold_by_rows(found: dict[str, Finding], without_rows: FaultsWithoutRows) ->
 def _explain(found: dict[str, Finding], whole: str, place: str) -> None:
     """Make a fault of all rows part of that of a place; broken coverage stays a fault and names the place."""
     if whole != _PROMISE_ITSELF:
-        _fold(found, whole, place)
+        _fold(found, whole, place, by_rows=True)
         return
     said = f"{found[whole].sentence} Without the rows of {place} it is kept."
     found[whole] = replace(
@@ -119,7 +119,7 @@ def _fold_drift(found: dict[str, Finding], without_rows: FaultsWithoutRows) -> N
         same = (drift.evidence, drift.sentence) if drift.where == since else without_rows.one_date(change)
         if same is not None:
             found["CAL601"] = replace(drift, evidence=same[0], sentence=same[1], where=since)
-            _fold(found, "CAL601", change)
+            _fold(found, "CAL601", change, by_rows=True)
             continue
         what = found[change].title.split()[0].capitalize()
         why = f"{what} is different {since} ({change}): each date is where its own numbers differ most, so"
@@ -174,8 +174,11 @@ def _are_faults(found: dict[str, Finding], *codes: str) -> bool:
     return all(code in found and found[code].outcome == "fault" for code in codes)
 
 
-def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
-    """Make one fault a part of another, or of what that other one is part of, with all that it explains."""
+def _fold(found: dict[str, Finding], explained: str, explaining: str, *, by_rows: bool = False) -> None:
+    """Make one fault a part of another, or of what that other one is part of, with all that it explains.
+
+    What is the same by definition becomes a note; what is seen in the same rows keeps its severity.
+    """
     one, other = found.get(explained), found.get(explaining)
     if one is None or other is None or one.outcome != "fault" or other.outcome != "fault":
         return
@@ -189,14 +192,14 @@ def _fold(found: dict[str, Finding], explained: str, explaining: str) -> None:
         details=dict(other.details) | {"also_seen_as": [*other.details.get("also_seen_as", ()), *parts]},
     )  # fmt: skip
     for code in parts:
-        found[code] = _part_of(found[code], explaining)
+        found[code] = _part_of(found[code], explaining, severity=found[code].severity if by_rows else "note")
 
 
-def _part_of(finding: Finding, explaining: str) -> Finding:
+def _part_of(finding: Finding, explaining: str, *, severity: str) -> Finding:
     details = {key: value for key, value in finding.details.items() if key != "also_seen_as"}
     before = details.get("explained_by")
     said = finding.sentence.removesuffix(f" This is part of {before}.") if before else finding.sentence
     own = {"explained_by": explaining, "own_severity": details.get("own_severity", finding.severity)}
     return replace(
-        finding, severity="note", sentence=f"{said} This is part of {explaining}.", details=details | own
+        finding, severity=severity, sentence=f"{said} This is part of {explaining}.", details=details | own
     )

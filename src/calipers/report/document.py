@@ -81,8 +81,7 @@ def audit_document(
     Examples
     --------
     >>> from calipers.report import audit_document
-    >>> from calipers.report.picture_focus import focused
-    from calipers.results import EstimateTable
+    >>> from calipers.results import EstimateTable
     >>> document = audit_document(about={"rows": 10}, questions=[], findings=[],
     ...                           estimates=EstimateTable([]), pictures=[])
     >>> document["verdict"]["severity"]

@@ -170,7 +170,7 @@ def _numbers_by_question(
     left = dict(rows)
     made: list[tuple[Mapping[str, Any], list[tuple[str, str, str, str, str]]]] = []
     for question in document["questions"]:
-        names = [name for name in question.get("numbers", ()) if name in left]
+        names = [name for name in dict.fromkeys(question.get("numbers", ())) if name in left]
         said = [words for key, words in LEGENDS.items() if any(name.startswith(key) for name in names)]
         if names:
             made.append((dict(question) | {"legend": " ".join(said)}, [left.pop(name) for name in names]))

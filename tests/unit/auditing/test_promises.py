@@ -233,8 +233,8 @@ def test_pit_values_are_read_in_every_slice() -> None:
     assert fault(found, "CAL504").where.startswith("group hard at quantile 0.")
     for code in ("CAL505", "CAL506"):
         assert fault(found, code).severity in {"warning", "issue"}
-    # The hard rows came late: told once.
-    assert fault(found, "CAL508").details["explained_by"] == "CAL506"
+    # The hard rows are those of the group, which came late: told once, by the group.
+    assert fault(found, "CAL508").details["explained_by"] == "CAL504"
     alone = calipers.audit(pit=pit, ease=ease, random_state=0)
     assert fault(alone, "CAL508").severity in {"warning", "issue"}
     assert {"PIT", *(f"quantile {level}" for level in LEVELS)} <= set(found.promises.promises)
@@ -485,7 +485,7 @@ def test_rows_that_intervals_call_hard_are_looked_at_without_an_ease() -> None:
     half = 1.9 * np.sqrt(spread)
     found = calipers.audit(y, intervals=np.column_stack([-half, half]), random_state=0)
     finding = fault(found, "CAL401")
-    assert finding.severity == "warning"  # nobody said that wide intervals are the hard rows
+    assert finding.severity == "issue"  # intervals state no probability that foresees it
     assert "hardest fifth of rows (by the stated width)" in finding.sentence
     reach = np.outer(half, [-1, 0, 1]) * stats.norm.ppf(0.9) / 1.645
     quantiles = calipers.audit(y, quantiles=reach, quantile_levels=LEVELS, random_state=0)

@@ -41,8 +41,8 @@ def test_before_and_after_are_measured_on_the_same_untouched_rows(seed: int) -> 
     assert repaired.before.data["y"].tolist() == repaired.after.data["y"].tolist()
     # Untouched rows keep their outcome and their group; only the prediction changes.
     assert repaired.after.data["groups"].tolist() == repaired.before.data["groups"].tolist()
-    # Half of the other 1500 rows chose the candidate, half conformalised it.
-    assert repaired.after.design.n_calibration == 750
+    # Of the other 1500 rows 900 learned and chose, as many as leave 600 to conformalise.
+    assert repaired.after.design.n_calibration == 600
 
 
 def test_over_confident_probabilities_are_recalibrated(seed: int) -> None:
